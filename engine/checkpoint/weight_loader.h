@@ -1,0 +1,110 @@
+#ifndef LTX_ENGINE_CHECKPOINT_WEIGHT_LOADER_H_
+#define LTX_ENGINE_CHECKPOINT_WEIGHT_LOADER_H_
+
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "engine/checkpoint/safetensors.h"
+#include "kernels/device.h"
+
+namespace ltx::checkpoint {
+
+/// Named tensors of one or several files under one namespace, with prefixes kept or stripped.
+class WeightSet {
+ public:
+  WeightSet() = default;
+  /// Adds the tensors of `file` whose name starts with `keep_prefix`, under the name without it.
+  /// INVALID_ARGUMENT if a name is there already.
+  absl::Status Add(const std::shared_ptr<const SafetensorsFile>& file,
+                   absl::string_view keep_prefix = "");
+
+  /// nullptr if there is no such tensor.
+  const SafetensorsFile::Entry* Find(absl::string_view name) const;
+  bool Contains(absl::string_view name) const { return Find(name) != nullptr; }
+  /// All names, sorted.
+  std::vector<std::string> Names() const;
+  /// For messages: the path of the file that `name` came from, or of the first file.
+  std::string PathOf(absl::string_view name) const;
+
+ private:
+  struct Item {
+    std::shared_ptr<const SafetensorsFile> file;
+    const SafetensorsFile::Entry* entry;
+  };
+  std::map<std::string, Item, std::less<>> items_;
+  std::string first_path_;
+};
+
+/// Brings weights onto a device in the compute dtype, checks every shape, and remembers what was
+/// asked for so that CheckAllConsumed() can name tensors that nothing uses. Copies (and Sub()
+/// loaders) share that memory. How a weight is stored (plain, scaled FP8, NVFP4, ...) is resolved
+/// here and invisible to model code; stored forms that are not implemented are refused by name with
+/// UNIMPLEMENTED.
+///
+/// Errors: NOT_FOUND for a missing tensor, INVALID_ARGUMENT for a wrong shape or dtype; both name
+/// file and tensor.
+class WeightLoader {
+ public:
+  /// `weights` must outlive the loader. `compute` is kF32 or kBF16.
+  WeightLoader(Device* device, const WeightSet* weights, DType compute, MemoryOwner owner);
+
+  /// A loader for names below `prefix` (give the final dot: "transformer_blocks.0.").
+  WeightLoader Sub(absl::string_view prefix) const;
+
+  Device& device() const { return *device_; }
+  DType compute_dtype() const { return compute_; }
+  MemoryOwner owner() const { return owner_; }
+
+  bool Has(absl::string_view name) const;
+  /// The stored shape, or nullptr: for sizes that only the file knows. Does not consume.
+  const Shape* ShapeOf(absl::string_view name) const;
+
+  /// The tensor in the compute dtype.
+  absl::StatusOr<Tensor> Get(absl::string_view name, const Shape& shape);
+  /// The tensor widened to f32 whatever the compute dtype (vocoder, statistics, scalars).
+  absl::StatusOr<Tensor> GetF32(absl::string_view name, const Shape& shape);
+  /// The elements on the host, as float.
+  absl::StatusOr<std::vector<float>> GetHost(absl::string_view name, const Shape& shape);
+
+  /// `module`.weight [out, in] and, if `bias`, `module`.bias [out].
+  absl::StatusOr<LinearWeight> Linear(absl::string_view module, int64_t in, int64_t out,
+                                      bool bias = true);
+  /// `module`.weight [out, in, kernel...] and, if `bias`, `module`.bias [out].
+  absl::StatusOr<ConvWeight> Conv(absl::string_view module, int64_t in, int64_t out,
+                                  const Shape& kernel, bool bias = true);
+  /// `module`.weight [in, out, kernel] of a transposed 1-D convolution and `module`.bias [out].
+  absl::StatusOr<ConvWeight> ConvTranspose1d(absl::string_view module, int64_t in, int64_t out,
+                                             int64_t kernel, bool bias = true);
+
+  /// Marks names below this loader's prefix as known and not needed: an exact name, or a prefix
+  /// ending in "*".
+  void Ignore(absl::string_view pattern);
+  /// INVALID_ARGUMENT listing the tensors (below this loader's prefix) that were neither asked for
+  /// nor ignored.
+  absl::Status CheckAllConsumed() const;
+
+ private:
+  struct State {
+    std::set<std::string, std::less<>> consumed;
+    std::vector<std::string> ignored;
+  };
+  absl::StatusOr<const SafetensorsFile::Entry*> Consume(absl::string_view name, const Shape& shape);
+  absl::StatusOr<Tensor> Convert(absl::string_view name, const Shape& shape, DType dtype,
+                                 MemoryOwner owner);
+
+  Device* device_;
+  const WeightSet* weights_;
+  DType compute_;
+  MemoryOwner owner_;
+  std::string prefix_;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace ltx::checkpoint
+
+#endif  // LTX_ENGINE_CHECKPOINT_WEIGHT_LOADER_H_

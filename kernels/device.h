@@ -1,0 +1,211 @@
+#ifndef LTX_KERNELS_DEVICE_H_
+#define LTX_KERNELS_DEVICE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "kernels/memory_ledger.h"
+#include "kernels/op_types.h"
+#include "kernels/tensor.h"
+
+namespace ltx {
+
+/// A place where tensors live and operations run. Model code is written once against this class.
+///
+/// Conventions, unless an operation says otherwise:
+///  * tensors are contiguous, f32 or bf16, all float operands of one call share a dtype, and the
+///    result has it; arithmetic is f32 inside with one rounding at the end;
+///  * sequences are [B, N, D], heads are consecutive slices of D; images, volumes and signals are
+///    channels-last: [B, T, H, W, C], [B, H, W, C], [B, T, C];
+///  * zero-sized operands are legal and give zero-sized results; a sum over nothing is zero (so a
+///    linear with in_features 0 yields its bias);
+///  * results are new tensors owned by kActivations; scratch is kWorkspace.
+///
+/// Errors: RESOURCE_EXHAUSTED with owner, need and live bytes when memory is not to be had (the
+/// device stays usable); INTERNAL for operands that do not fit together, which is a defect of the
+/// caller; UNIMPLEMENTED for a dtype or option the device lacks. Never a silent fallback.
+///
+/// Thread-compatible: one thread at a time issues operations. The ledger may be read by any thread.
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  /// "cpu" or "cuda:0".
+  virtual std::string name() const = 0;
+  /// What the hardware calls itself, for Health and reports.
+  virtual std::string description() const = 0;
+  virtual MemoryLedger& ledger() = 0;
+
+  // --- Memory -------------------------------------------------------------------------------
+
+  /// Uninitialised memory.
+  virtual absl::StatusOr<Tensor> Allocate(const Shape& shape, DType dtype, MemoryOwner owner) = 0;
+  /// Copies `bytes` (tensor-sized, any alignment) into `tensor`.
+  virtual absl::Status Upload(absl::Span<const uint8_t> bytes, const Tensor& tensor) = 0;
+  /// Copies `tensor` out to `bytes` (tensor-sized); completes all work before it.
+  virtual absl::Status Download(const Tensor& tensor, absl::Span<uint8_t> bytes) = 0;
+  /// Waits for all issued work and reports a deferred failure.
+  virtual absl::Status Synchronize() = 0;
+
+  // --- Matrix products and convolutions -------------------------------------------------------
+
+  /// `weight` [N, K] f32 or bf16, `bias` [N] of the same dtype or undefined. The arguments may be
+  /// released afterwards.
+  virtual absl::StatusOr<LinearWeight> PrepareLinear(const Tensor& weight, const Tensor& bias,
+                                                     MemoryOwner owner) = 0;
+  /// x [..., K] -> [..., N]; x must have the weight's dtype.
+  virtual absl::StatusOr<Tensor> Linear(const Tensor& x, const LinearWeight& weight,
+                                        const LinearOptions& options = {}) = 0;
+
+  /// `weight` in checkpoint order [N, C, spatial...] with one to three spatial axes, `bias` [N] or
+  /// undefined.
+  virtual absl::StatusOr<ConvWeight> PrepareConv(const Tensor& weight, const Tensor& bias,
+                                                 MemoryOwner owner) = 0;
+  /// x [B, spatial..., C] -> [B, spatial'..., N],
+  /// spatial' = (extent + pads - dilation (k - 1) - 1) / stride + 1.
+  virtual absl::StatusOr<Tensor> Conv(const Tensor& x, const ConvWeight& weight,
+                                      const ConvOptions& options) = 0;
+
+  /// `weight` in checkpoint order of a transposed convolution: [C, N, k].
+  virtual absl::StatusOr<ConvWeight> PrepareConvTranspose1d(const Tensor& weight,
+                                                            const Tensor& bias,
+                                                            MemoryOwner owner) = 0;
+  /// x [B, T, C] -> [B, (T - 1) stride - 2 padding + k, N]; empty if that is not positive.
+  virtual absl::StatusOr<Tensor> ConvTranspose1d(const Tensor& x, const ConvWeight& weight,
+                                                 int64_t stride, int64_t padding) = 0;
+
+  // --- Normalisation and modulation -----------------------------------------------------------
+
+  /// act(x * rsqrt(mean over the last axis of x^2 + epsilon) * w); `weight` [D] or undefined for
+  /// none, (1 + w) instead of w if `one_plus_weight`. Over channels-last data this is the VAEs'
+  /// pixel norm.
+  virtual absl::StatusOr<Tensor> RmsNorm(const Tensor& x, const Tensor& weight, float epsilon,
+                                         bool one_plus_weight = false,
+                                         Activation activation = Activation::kNone) = 0;
+  /// rms(x) * (1 + scale) + shift per token; x [B, N, D].
+  virtual absl::StatusOr<Tensor> RmsNormModulate(const Tensor& x, float epsilon,
+                                                 const RowVectors& scale,
+                                                 const RowVectors& shift) = 0;
+  /// LayerNorm(x) * (1 + scale) + shift per token, mean subtracted, no affine; x [B, N, D].
+  virtual absl::StatusOr<Tensor> LayerNormModulate(const Tensor& x, float epsilon,
+                                                   const RowVectors& scale,
+                                                   const RowVectors& shift) = 0;
+  /// act(x * (1 + scale) + shift) per token; x [B, N, D].
+  virtual absl::StatusOr<Tensor> Modulate(const Tensor& x, const RowVectors& scale,
+                                          const RowVectors& shift,
+                                          Activation activation = Activation::kNone) = 0;
+  /// x + y * gate per token; x, y [B, N, D].
+  virtual absl::StatusOr<Tensor> AddGated(const Tensor& x, const Tensor& y,
+                                          const RowVectors& gate) = 0;
+  /// act(group norm): statistics over the channels of a group and all spatial positions of a batch
+  /// row; x [B, spatial..., C], weight and bias [C].
+  virtual absl::StatusOr<Tensor> GroupNorm(const Tensor& x, const Tensor& weight,
+                                           const Tensor& bias, const GroupNormOptions& options) = 0;
+
+  // --- Attention ------------------------------------------------------------------------------
+
+  /// RMS-normalises x [B, N, heads * d] as the options say, then rotates it.
+  virtual absl::StatusOr<Tensor> NormRope(const Tensor& x, const NormRopeOptions& options) = 0;
+  /// Rotates only.
+  virtual absl::StatusOr<Tensor> Rope(const Tensor& x, int64_t heads, const RopeTable& rope) = 0;
+  /// softmax(q k^T * scale + bias) v. q [B, Nq, heads * d], k [B, Nk, kv_heads * d],
+  /// v [B, Nk, kv_heads * dv] -> [B, Nq, heads * dv]. Never holds an Nq x Nk matrix.
+  virtual absl::StatusOr<Tensor> Attention(const Tensor& q, const Tensor& k, const Tensor& v,
+                                           const AttentionOptions& options) = 0;
+  /// x_head * 2 * sigmoid(logits_head); x [B, N, heads * d], logits [B, N, heads].
+  virtual absl::StatusOr<Tensor> HeadGate(const Tensor& x, const Tensor& logits) = 0;
+
+  // --- Elementwise ----------------------------------------------------------------------------
+
+  virtual absl::StatusOr<Tensor> Apply(const Tensor& x, Activation activation) = 0;
+  /// x if x > 0, else slope * x.
+  virtual absl::StatusOr<Tensor> LeakyRelu(const Tensor& x, float slope) = 0;
+  virtual absl::StatusOr<Tensor> Clamp(const Tensor& x, float low, float high) = 0;
+  /// cap * tanh(x / cap).
+  virtual absl::StatusOr<Tensor> SoftCap(const Tensor& x, float cap) = 0;
+  /// ln(max(x, floor)).
+  virtual absl::StatusOr<Tensor> LogFloor(const Tensor& x, float floor) = 0;
+  /// x [..., 2K], real parts then imaginary parts -> magnitudes [..., K].
+  virtual absl::StatusOr<Tensor> Magnitude(const Tensor& x) = 0;
+  /// Same shapes.
+  virtual absl::StatusOr<Tensor> Add(const Tensor& a, const Tensor& b) = 0;
+  /// Same shapes; gelu_tanh(gate), rounded, times up.
+  virtual absl::StatusOr<Tensor> GeluTanhMul(const Tensor& gate, const Tensor& up) = 0;
+  /// factor * x.
+  virtual absl::StatusOr<Tensor> Scale(const Tensor& x, float factor) = 0;
+  /// x * scale + shift along the last axis; scale and shift [C], either may be undefined.
+  virtual absl::StatusOr<Tensor> ScaleShiftChannels(const Tensor& x, const Tensor& scale,
+                                                    const Tensor& shift) = 0;
+  /// (x - mean) / std along the last axis; mean and std [C].
+  virtual absl::StatusOr<Tensor> NormalizeChannels(const Tensor& x, const Tensor& mean,
+                                                   const Tensor& std) = 0;
+  /// a * w_b + b * (1 - w_b) for each batch row, weights on the host ([B]); with an undefined b:
+  /// a * w_b.
+  virtual absl::StatusOr<Tensor> BlendBatch(const Tensor& a, const Tensor& b,
+                                            absl::Span<const float> weights) = 0;
+  /// x + draw[h, w] * channel_scale[c]: x [B, T, H, W, C], draw [H, W], channel_scale [C].
+  virtual absl::StatusOr<Tensor> AddSpatialNoise(const Tensor& x, const Tensor& draw,
+                                                 const Tensor& channel_scale) = 0;
+  /// Anti-aliased snake activation of the vocoder: x2 up-sampling with `up` [12], then
+  /// u + sin^2(alpha_c u) * inverse_beta_c, then x2 down-sampling with `down` [12]; edges
+  /// replicate (the activated signal's on the way down). x [B, T, C] f32; alpha, inverse_beta [C].
+  virtual absl::StatusOr<Tensor> AntiAliasedSnake(const Tensor& x, const Tensor& up,
+                                                  const Tensor& down, const Tensor& alpha,
+                                                  const Tensor& inverse_beta) = 0;
+
+  // --- Layout ---------------------------------------------------------------------------------
+
+  virtual absl::StatusOr<Tensor> Cast(const Tensor& x, DType dtype) = 0;
+  /// Axis i of the result is axis order[i] of x. Any dtype.
+  virtual absl::StatusOr<Tensor> Permute(const Tensor& x, absl::Span<const int> order) = 0;
+  /// Copies [begin, end) of `axis`. Any dtype.
+  virtual absl::StatusOr<Tensor> Slice(const Tensor& x, int axis, int64_t begin, int64_t end) = 0;
+  /// Joins along `axis`. Any dtype, at least one part.
+  virtual absl::StatusOr<Tensor> Concat(absl::Span<const Tensor> parts, int axis) = 0;
+  /// Extends `axis` by elements in front and behind.
+  virtual absl::StatusOr<Tensor> Pad(const Tensor& x, int axis, int64_t before, int64_t after,
+                                     PadMode mode) = 0;
+  /// rows[i] = table[indices[i]]; table [V, D] of any dtype, indices on the host, each in [0, V).
+  virtual absl::StatusOr<Tensor> GatherRows(const Tensor& table,
+                                            absl::Span<const int32_t> indices) = 0;
+  /// L tensors [..., D] -> [..., D * L], element-major: out[..., d * L + l] = x_l[..., d].
+  virtual absl::StatusOr<Tensor> Interleave(absl::Span<const Tensor> parts) = 0;
+  /// [B, T, H, W, C p1 p2 p3] -> [B, T p1, H p2, W p3, C], input channel
+  /// ((c p1 + i1) p2 + i2) p3 + i3; `drop_first_frame` leaves out output frame 0.
+  virtual absl::StatusOr<Tensor> DepthToSpace(const Tensor& x, const std::array<int, 3>& factors,
+                                              bool drop_first_frame) = 0;
+  /// Nearest-neighbour x2 on both spatial axes of [B, H, W, C].
+  virtual absl::StatusOr<Tensor> UpsampleNearest2x(const Tensor& x) = 0;
+
+  // --- Diffusion state ------------------------------------------------------------------------
+  // Latents are [B, T, C]; masks and timesteps are f32 [B, T] tensors. Formulas are evaluated in
+  // f32 as written and rounded once.
+
+  /// a + w (b - a) for |w| < 0.5, else b - (b - a)(1 - w).
+  virtual absl::StatusOr<Tensor> Lerp(const Tensor& a, const Tensor& b, float weight) = 0;
+  /// The same with one weight per token: weights f32 [B, T].
+  virtual absl::StatusOr<Tensor> LerpTokens(const Tensor& a, const Tensor& b,
+                                            const Tensor& weights) = 0;
+  /// latent - velocity * timestep.
+  virtual absl::StatusOr<Tensor> VelocityToDenoised(const Tensor& latent, const Tensor& velocity,
+                                                    const Tensor& timesteps) = 0;
+  /// denoised * mask + clean * (1 - mask).
+  virtual absl::StatusOr<Tensor> BlendClean(const Tensor& denoised, const Tensor& clean,
+                                            const Tensor& mask) = 0;
+  /// v = (x - denoised) / sigma rounded to x's dtype; x + v * (sigma_next - sigma).
+  virtual absl::StatusOr<Tensor> EulerStep(const Tensor& x, const Tensor& denoised, float sigma,
+                                           float sigma_next) = 0;
+  /// (a x + b y) + c z; z may be undefined. a x, b y and c z each round to f32.
+  virtual absl::StatusOr<Tensor> LinearCombination(float a, const Tensor& x, float b,
+                                                   const Tensor& y, float c, const Tensor& z) = 0;
+  /// True if every element is finite. Waits for the device.
+  virtual absl::StatusOr<bool> AllFinite(const Tensor& x) = 0;
+};
+
+}  // namespace ltx
+
+#endif  // LTX_KERNELS_DEVICE_H_

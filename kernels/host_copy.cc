@@ -1,0 +1,70 @@
+#include "kernels/host_copy.h"
+
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/status_macros.h"
+
+namespace ltx {
+namespace {
+
+template <typename T>
+absl::Span<const uint8_t> AsBytes(absl::Span<const T> values) {
+  return absl::MakeConstSpan(reinterpret_cast<const uint8_t*>(values.data()),
+                             values.size() * sizeof(T));
+}
+
+template <typename T>
+absl::StatusOr<Tensor> FromHost(Device& device, absl::Span<const T> values, const Shape& shape,
+                                DType dtype, MemoryOwner owner) {
+  LTX_ASSIGN_OR_RETURN(Tensor tensor, device.Allocate(shape, dtype, owner));
+  LTX_RETURN_IF_ERROR(device.Upload(AsBytes(values), tensor));
+  return tensor;
+}
+
+}  // namespace
+
+absl::StatusOr<Tensor> TensorFromFloats(Device& device, absl::Span<const float> values,
+                                        const Shape& shape, DType dtype, MemoryOwner owner) {
+  if (dtype == DType::kF32) return FromHost(device, values, shape, dtype, owner);
+  if (dtype != DType::kBF16) {
+    return absl::UnimplementedError(absl::StrCat("floats to ", DTypeName(dtype)));
+  }
+  std::vector<BFloat16> rounded(values.begin(), values.end());
+  return FromHost(device, absl::MakeConstSpan(rounded), shape, dtype, owner);
+}
+
+absl::StatusOr<Tensor> TensorFromInts(Device& device, absl::Span<const int32_t> values,
+                                      const Shape& shape, MemoryOwner owner) {
+  return FromHost(device, values, shape, DType::kI32, owner);
+}
+
+absl::StatusOr<Tensor> TensorFromBytes(Device& device, absl::Span<const uint8_t> values,
+                                       const Shape& shape, MemoryOwner owner) {
+  return FromHost(device, values, shape, DType::kU8, owner);
+}
+
+absl::StatusOr<Tensor> ZeroTensor(Device& device, const Shape& shape, DType dtype,
+                                  MemoryOwner owner) {
+  return TensorFromFloats(device, std::vector<float>(shape.num_elements(), 0.0f), shape, dtype,
+                          owner);
+}
+
+absl::StatusOr<std::vector<float>> ToFloats(Device& device, const Tensor& tensor) {
+  std::vector<float> values(tensor.num_elements());
+  if (tensor.dtype() == DType::kF32) {
+    LTX_RETURN_IF_ERROR(device.Download(
+        tensor, absl::MakeSpan(reinterpret_cast<uint8_t*>(values.data()), tensor.num_bytes())));
+    return values;
+  }
+  if (tensor.dtype() != DType::kBF16) {
+    return absl::UnimplementedError(absl::StrCat(DTypeName(tensor.dtype()), " to floats"));
+  }
+  std::vector<BFloat16> stored(tensor.num_elements());
+  LTX_RETURN_IF_ERROR(device.Download(
+      tensor, absl::MakeSpan(reinterpret_cast<uint8_t*>(stored.data()), tensor.num_bytes())));
+  for (size_t i = 0; i < stored.size(); ++i) values[i] = static_cast<float>(stored[i]);
+  return values;
+}
+
+}  // namespace ltx

@@ -1,0 +1,33 @@
+#ifndef LTX_KERNELS_HOST_COPY_H_
+#define LTX_KERNELS_HOST_COPY_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "kernels/device.h"
+
+namespace ltx {
+
+/// Typed copies between host vectors and device tensors.
+
+/// A tensor of `dtype` (f32 or bf16, rounded to nearest even) with these values.
+absl::StatusOr<Tensor> TensorFromFloats(Device& device, absl::Span<const float> values,
+                                        const Shape& shape, DType dtype = DType::kF32,
+                                        MemoryOwner owner = MemoryOwner::kActivations);
+absl::StatusOr<Tensor> TensorFromInts(Device& device, absl::Span<const int32_t> values,
+                                      const Shape& shape,
+                                      MemoryOwner owner = MemoryOwner::kActivations);
+absl::StatusOr<Tensor> TensorFromBytes(Device& device, absl::Span<const uint8_t> values,
+                                       const Shape& shape,
+                                       MemoryOwner owner = MemoryOwner::kActivations);
+/// A tensor of `dtype` (f32 or bf16) filled with zeros.
+absl::StatusOr<Tensor> ZeroTensor(Device& device, const Shape& shape, DType dtype,
+                                  MemoryOwner owner = MemoryOwner::kActivations);
+/// The elements of an f32 or bf16 tensor, widened.
+absl::StatusOr<std::vector<float>> ToFloats(Device& device, const Tensor& tensor);
+
+}  // namespace ltx
+
+#endif  // LTX_KERNELS_HOST_COPY_H_

@@ -1,0 +1,141 @@
+#ifndef LTX_KERNELS_OP_TYPES_H_
+#define LTX_KERNELS_OP_TYPES_H_
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "kernels/tensor.h"
+
+namespace ltx {
+
+/// Operands and options of the operations in kernels/device.h.
+
+/// Pointwise functions. Evaluated in float, rounded once to the tensor's dtype.
+enum class Activation : uint8_t {
+  kNone,
+  /// x / (1 + e^-x).
+  kSilu,
+  /// 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))).
+  kGeluTanh,
+  kTanh,
+  kSigmoid,
+  kExp,
+};
+
+/// Weights in the form a device wants them: packed, concatenated, or as they were. Made once at
+/// load by Device::Prepare*, then only read.
+class PreparedWeight {
+ public:
+  virtual ~PreparedWeight() = default;
+};
+
+/// y = x W^T + b with W [out_features, in_features].
+struct LinearWeight {
+  std::shared_ptr<const PreparedWeight> prepared;
+  int64_t in_features = 0;
+  int64_t out_features = 0;
+  bool defined() const { return prepared != nullptr; }
+};
+
+/// A convolution over one to three axes, channels last, cross-correlation.
+struct ConvWeight {
+  std::shared_ptr<const PreparedWeight> prepared;
+  int64_t in_channels = 0;
+  int64_t out_channels = 0;
+  /// Kernel extents, one per spatial axis in the tensor's order ([T, H, W], [H, W] or [T]).
+  Shape kernel;
+  bool defined() const { return prepared != nullptr; }
+};
+
+/// How a convolution sees the outside of its input along one axis.
+enum class PadMode : uint8_t { kZeros, kReplicate, kReflect, kCircular };
+
+struct AxisGeometry {
+  int64_t stride = 1;
+  int64_t dilation = 1;
+  int64_t pad_before = 0;
+  int64_t pad_after = 0;
+  /// kReflect does not repeat the edge element and needs an extent above the padding.
+  PadMode pad_mode = PadMode::kZeros;
+};
+
+struct ConvOptions {
+  /// One entry per spatial axis of the input, the rest unused.
+  std::array<AxisGeometry, 3> axes{};
+  /// Added to the result before the activation (same shape as the result), if defined.
+  Tensor residual;
+  Activation activation = Activation::kNone;
+};
+
+struct LinearOptions {
+  Activation activation = Activation::kNone;
+};
+
+/// One vector per token, stored once per distinct value: token t uses columns
+/// [offset, offset + D) of row index[t]. With an undefined index every token of batch b uses row b
+/// if there are as many rows as batches, or row 0 if there is a single row.
+struct RowVectors {
+  Tensor rows;   ///< [U, W], the dtype of the tensor it modulates.
+  Tensor index;  ///< i32 [B * N] or undefined.
+  int64_t offset = 0;
+};
+
+/// Rotary tables.
+struct RopeTable {
+  enum class Kind : uint8_t {
+    /// Inside a head of width d: pairs (j, j + d/2). Tables [1 or B, 1 or H, N, d/2].
+    kSplit,
+    /// Over the full width D: pairs (2j, 2j + 1). Tables [1 or B, N, D], each value held twice.
+    kInterleaved,
+  };
+  Kind kind = Kind::kSplit;
+  Tensor cos;
+  Tensor sin;
+  bool defined() const { return cos.defined(); }
+};
+
+/// What NormRope does before it rotates.
+struct NormRopeOptions {
+  enum class Span : uint8_t {
+    /// One RMS over all heads; weight [D].
+    kFullWidth,
+    /// One RMS per head; weight [d], shared by the heads.
+    kPerHead,
+  };
+  int64_t heads = 1;
+  Span span = Span::kFullWidth;
+  /// Undefined: no weight.
+  Tensor weight;
+  /// Multiply by (1 + weight) instead of weight.
+  bool one_plus_weight = false;
+  float epsilon = 1e-6f;
+  /// Undefined tables: no rotation.
+  RopeTable rope;
+};
+
+struct AttentionOptions {
+  int64_t heads = 1;
+  /// Query head h reads key/value head h / (heads / kv_heads).
+  int64_t kv_heads = 1;
+  float scale = 1.0f;
+  /// Key j is visible to query i only if j <= i (equal lengths).
+  bool causal = false;
+  /// If > 0: key j is visible only if j > i - window.
+  int64_t window = 0;
+  /// u8 [B, Nk], 0 hides the key; undefined: all visible. A query that sees no key yields zeros.
+  Tensor key_mask;
+  /// f32 [B or 1, 1, Nq or 1, Nk], added to the scaled scores; undefined: none.
+  Tensor bias;
+};
+
+struct GroupNormOptions {
+  int64_t groups = 32;
+  float epsilon = 1e-6f;
+  Activation activation = Activation::kNone;
+};
+
+}  // namespace ltx
+
+#endif  // LTX_KERNELS_OP_TYPES_H_
