@@ -1,6 +1,7 @@
 #ifndef LTX_KERNELS_DEVICE_H_
 #define LTX_KERNELS_DEVICE_H_
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
