@@ -26,6 +26,20 @@ absl::Status CheckExtent(absl::string_view axis, int64_t extent, int64_t pad, Pa
 
 }  // namespace
 
+PadMode ToPadMode(checkpoint::SpatialPadding padding) {
+  switch (padding) {
+    case checkpoint::SpatialPadding::kZeros:
+      return PadMode::kZeros;
+    case checkpoint::SpatialPadding::kReflect:
+      return PadMode::kReflect;
+    case checkpoint::SpatialPadding::kReplicate:
+      return PadMode::kReplicate;
+    case checkpoint::SpatialPadding::kCircular:
+      return PadMode::kCircular;
+  }
+  return PadMode::kZeros;
+}
+
 absl::StatusOr<CausalConv3d> CausalConv3d::Load(checkpoint::WeightLoader& loader,
                                                 absl::string_view module, int64_t in, int64_t out,
                                                 const CausalConv3dOptions& options) {

@@ -5,10 +5,14 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "engine/checkpoint/video_vae_config.h"
 #include "engine/checkpoint/weight_loader.h"
 #include "kernels/device.h"
 
 namespace ltx::video_vae {
+
+/// The device's name for a padding mode of the config.
+PadMode ToPadMode(checkpoint::SpatialPadding padding);
 
 struct CausalConv3dOptions {
   /// Extent of the cubic kernel, odd.

@@ -16,7 +16,7 @@ absl::StatusOr<Norm> Norm::LoadGroup(checkpoint::WeightLoader& loader, absl::str
                                                    groups, " channels"));
   }
   Norm norm;
-  norm.layer_ = NormLayer::kGroupNorm;
+  norm.layer_ = checkpoint::VideoNorm::kGroupNorm;
   norm.groups_ = groups;
   norm.epsilon_ = epsilon;
   LTX_ASSIGN_OR_RETURN(norm.weight_,
@@ -25,15 +25,15 @@ absl::StatusOr<Norm> Norm::LoadGroup(checkpoint::WeightLoader& loader, absl::str
   return norm;
 }
 
-absl::StatusOr<Norm> Norm::Load(NormLayer layer, checkpoint::WeightLoader& loader,
+absl::StatusOr<Norm> Norm::Load(checkpoint::VideoNorm layer, checkpoint::WeightLoader& loader,
                                 absl::string_view module, int64_t channels, int64_t groups,
                                 float epsilon) {
-  if (layer == NormLayer::kPixelNorm) return Pixel();
+  if (layer == checkpoint::VideoNorm::kPixelNorm) return Pixel();
   return LoadGroup(loader, module, channels, groups, epsilon);
 }
 
 absl::StatusOr<Tensor> Norm::Forward(Device& device, const Tensor& x, Activation activation) const {
-  if (layer_ == NormLayer::kPixelNorm) {
+  if (layer_ == checkpoint::VideoNorm::kPixelNorm) {
     return device.RmsNorm(x, Tensor(), epsilon_, /*one_plus_weight=*/false, activation);
   }
   GroupNormOptions options;

@@ -3,12 +3,11 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "engine/checkpoint/video_vae_config.h"
 #include "engine/checkpoint/weight_loader.h"
 #include "kernels/device.h"
 
 namespace ltx::video_vae {
-
-enum class NormLayer : uint8_t { kPixelNorm, kGroupNorm };
 
 /// Groups of the checkpoints' group norms; a constant of the reference, not of the config.
 inline constexpr int64_t kNormGroups = 32;
@@ -31,7 +30,7 @@ class Norm {
   static absl::StatusOr<Norm> LoadGroup(checkpoint::WeightLoader& loader, absl::string_view module,
                                         int64_t channels, int64_t groups, float epsilon);
   /// One of the two, as the config's norm_layer says.
-  static absl::StatusOr<Norm> Load(NormLayer layer, checkpoint::WeightLoader& loader,
+  static absl::StatusOr<Norm> Load(checkpoint::VideoNorm layer, checkpoint::WeightLoader& loader,
                                    absl::string_view module, int64_t channels, int64_t groups,
                                    float epsilon);
 
@@ -40,7 +39,7 @@ class Norm {
                                  Activation activation = Activation::kNone) const;
 
  private:
-  NormLayer layer_ = NormLayer::kPixelNorm;
+  checkpoint::VideoNorm layer_ = checkpoint::VideoNorm::kPixelNorm;
   int64_t groups_ = 0;
   float epsilon_ = kPixelNormEpsilon;
   Tensor weight_;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "engine/checkpoint/video_vae_config.h"
 #include "engine/checkpoint/weight_loader.h"
 #include "engine/video_vae/block.h"
 #include "engine/video_vae/causal_conv3d.h"
@@ -17,7 +18,7 @@ namespace ltx::video_vae {
 struct ResnetBlockOptions {
   int64_t in_channels = 0;
   int64_t out_channels = 0;
-  NormLayer norm_layer = NormLayer::kPixelNorm;
+  checkpoint::VideoNorm norm_layer = checkpoint::VideoNorm::kPixelNorm;
   int64_t groups = kNormGroups;
   float epsilon = kGroupNormEpsilon;
   /// Adds a spatial noise draw, scaled per channel, after either convolution.
