@@ -29,9 +29,8 @@ absl::StatusOr<AntiAliasedActivation> AntiAliasedActivation::Load(checkpoint::We
   for (float& value : alpha) value = std::exp(value);
   // The reference's guard against a vanishing beta.
   for (float& value : beta) value = 1.0f / (std::exp(value) + 1e-9f);
-  LTX_ASSIGN_OR_RETURN(
-      activation.alpha_,
-      TensorFromFloats(loader.device(), alpha, per_channel, DType::kF32, loader.owner()));
+  LTX_ASSIGN_OR_RETURN(activation.alpha_, TensorFromFloats(loader.device(), alpha, per_channel,
+                                                           DType::kF32, loader.owner()));
   LTX_ASSIGN_OR_RETURN(
       activation.inverse_beta_,
       TensorFromFloats(loader.device(), beta, per_channel, DType::kF32, loader.owner()));

@@ -11,9 +11,9 @@ namespace ltx::audio_vae {
 
 /// The periodic activation of BigVGAN v2 (Lee et al. 2023) between a x2 up- and a x2 down-sampling
 /// filter: u + sin^2(e^alpha u) / (e^beta + 1e-9) per channel, alpha and beta stored as logarithms.
-/// SnakeBeta has its own beta, Snake uses alpha for it. The filters are the checkpoint's: recomputed
-/// ones differ from the stored bf16 values by more than the whole rest of the vocoder. Always f32.
-/// Source: the reference's audio_vae/vocoder.py:Activation1d.
+/// SnakeBeta has its own beta, Snake uses alpha for it. The filters are the checkpoint's:
+/// recomputed ones differ from the stored bf16 values by more than the whole rest of the vocoder.
+/// Always f32. Source: the reference's audio_vae/vocoder.py:Activation1d.
 class AntiAliasedActivation {
  public:
   enum class Kind { kSnake, kSnakeBeta };
@@ -21,8 +21,7 @@ class AntiAliasedActivation {
   /// Weights below `loader`: act.alpha and (SnakeBeta) act.beta [C], upsample.filter and
   /// downsample.lowpass.filter [1, 1, 12]. Errors of the weight loader.
   static absl::StatusOr<AntiAliasedActivation> Load(checkpoint::WeightLoader loader,
-                                                    int64_t channels,
-                                                    Kind kind = Kind::kSnakeBeta);
+                                                    int64_t channels, Kind kind = Kind::kSnakeBeta);
 
   /// x f32 [B, T, C], same shape out.
   absl::StatusOr<Tensor> Forward(Device& device, const Tensor& x) const;

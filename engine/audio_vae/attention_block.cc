@@ -8,8 +8,7 @@
 namespace ltx::audio_vae {
 
 absl::StatusOr<AttentionBlock> AttentionBlock::Load(checkpoint::WeightLoader loader,
-                                                    int64_t channels,
-                                                    checkpoint::AudioNorm norm) {
+                                                    int64_t channels, checkpoint::AudioNorm norm) {
   const Shape pointwise({1, 1});
   AttentionBlock block;
   LTX_ASSIGN_OR_RETURN(block.norm_, Normalization::Load(loader, "norm", channels, norm));
@@ -24,9 +23,9 @@ absl::StatusOr<Tensor> AttentionBlock::Forward(Device& device, const Tensor& x) 
   const int64_t positions = x.dim(1) * x.dim(2);
   const int64_t channels = x.dim(3);
   if (positions > kMaxPositions) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("audio attention over ", x.dim(1), " frames x ", x.dim(2), " bins = ",
-                     positions, " positions; at most ", kMaxPositions, ": shorten the audio"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "audio attention over ", x.dim(1), " frames x ", x.dim(2), " bins = ", positions,
+        " positions; at most ", kMaxPositions, ": shorten the audio"));
   }
   const Shape sequence({x.dim(0), positions, channels});
   LTX_ASSIGN_OR_RETURN(const Tensor normed, norm_.Forward(device, x, Activation::kNone));

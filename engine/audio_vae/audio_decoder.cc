@@ -21,10 +21,9 @@ absl::Status CheckConfig(const AudioVaeConfig& config) {
     return absl::FailedPreconditionError("audio_vae ddconfig.ch_mult is empty; needs a level");
   }
   if (config.z_channels < 1 || config.ch % config.z_channels != 0) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("audio_vae ddconfig.z_channels = ", config.z_channels,
-                     "; must divide ddconfig.ch = ", config.ch,
-                     ", the length of the per-channel statistics"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "audio_vae ddconfig.z_channels = ", config.z_channels,
+        "; must divide ddconfig.ch = ", config.ch, ", the length of the per-channel statistics"));
   }
   if (config.norm_type == AudioNorm::kGroup && config.causality_axis != CausalityAxis::kNone) {
     return absl::FailedPreconditionError(
@@ -64,14 +63,13 @@ absl::StatusOr<AudioDecoder::Level> AudioDecoder::LoadLevel(WeightLoader loader,
     loaded.attentions.push_back(std::move(block_attention));
   }
   if (level > 0) {
-    LTX_ASSIGN_OR_RETURN(loaded.upsample, Upsample::Load(loader.Sub("upsample."), channels,
-                                                         config.causality_axis));
+    LTX_ASSIGN_OR_RETURN(loaded.upsample,
+                         Upsample::Load(loader.Sub("upsample."), channels, config.causality_axis));
   }
   return loaded;
 }
 
-absl::StatusOr<AudioDecoder> AudioDecoder::Load(WeightLoader loader,
-                                                const AudioVaeConfig& config) {
+absl::StatusOr<AudioDecoder> AudioDecoder::Load(WeightLoader loader, const AudioVaeConfig& config) {
   LTX_RETURN_IF_ERROR(CheckConfig(config));
   const AudioNorm norm = config.norm_type;
   const CausalityAxis axis = config.causality_axis;
@@ -89,15 +87,14 @@ absl::StatusOr<AudioDecoder> AudioDecoder::Load(WeightLoader loader,
                                                     config.mid_block_add_attention));
   decoder.levels_.resize(config.ch_mult.size());
   for (int64_t level = static_cast<int64_t>(config.ch_mult.size()) - 1; level >= 0; --level) {
-    LTX_ASSIGN_OR_RETURN(decoder.levels_[level],
-                         LoadLevel(weights.Sub(absl::StrCat("up.", level, ".")), config, level,
-                                   channels));
+    LTX_ASSIGN_OR_RETURN(
+        decoder.levels_[level],
+        LoadLevel(weights.Sub(absl::StrCat("up.", level, ".")), config, level, channels));
     channels = config.ch * config.ch_mult[level];
   }
-  LTX_ASSIGN_OR_RETURN(decoder.norm_out_,
-                       Normalization::Load(weights, "norm_out", channels, norm));
-  LTX_ASSIGN_OR_RETURN(decoder.conv_out_, CausalConv2d::Load(weights, "conv_out", channels,
-                                                             config.out_ch, 3, axis));
+  LTX_ASSIGN_OR_RETURN(decoder.norm_out_, Normalization::Load(weights, "norm_out", channels, norm));
+  LTX_ASSIGN_OR_RETURN(decoder.conv_out_,
+                       CausalConv2d::Load(weights, "conv_out", channels, config.out_ch, 3, axis));
   vae.Ignore("encoder.*");
   LTX_RETURN_IF_ERROR(vae.CheckAllConsumed());
   return decoder;
@@ -128,8 +125,7 @@ absl::StatusOr<Tensor> AudioDecoder::FitToTarget(Device& device, const Tensor& x
     if (h.dim(axis) > target[i]) {
       LTX_ASSIGN_OR_RETURN(h, device.Slice(h, axis, 0, target[i]));
     } else if (h.dim(axis) < target[i]) {
-      LTX_ASSIGN_OR_RETURN(
-          h, device.Pad(h, axis, 0, target[i] - h.dim(axis), PadMode::kZeros));
+      LTX_ASSIGN_OR_RETURN(h, device.Pad(h, axis, 0, target[i] - h.dim(axis), PadMode::kZeros));
     }
   }
   return h;

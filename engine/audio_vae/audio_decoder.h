@@ -40,9 +40,9 @@ class AudioDecoder {
   int64_t OutputFrames(int64_t latent_frames) const;
 
   /// Normalised latent as tokens [B, L, token_values()], value index channel * bins + bin, in the
-  /// compute dtype (dtype()) -> log-mel [B, OutputFrames(L), mel_bins, out_ch], cropped or zero-padded to
-  /// that. Stages: denormalized [B, L, bins, z], conv_in, mid, up_<level> [B, time, bins, C].
-  /// INVALID_ARGUMENT if the tokens have another shape or L is 0.
+  /// compute dtype (dtype()) -> log-mel [B, OutputFrames(L), mel_bins, out_ch], cropped or
+  /// zero-padded to that. Stages: denormalized [B, L, bins, z], conv_in, mid, up_<level> [B, time,
+  /// bins, C]. INVALID_ARGUMENT if the tokens have another shape or L is 0.
   absl::StatusOr<Tensor> Forward(Device& device, const Tensor& tokens,
                                  const StageObserver& observer = {}) const;
 

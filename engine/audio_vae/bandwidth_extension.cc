@@ -11,14 +11,14 @@ using Config = checkpoint::VocoderConfig::BandwidthExtension;
 absl::Status CheckConfig(const Config& config) {
   if (config.input_sampling_rate < 1 || config.output_sampling_rate < 1 ||
       config.output_sampling_rate % config.input_sampling_rate != 0) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "vocoder bwe: output_sampling_rate = ", config.output_sampling_rate,
-        "; must be a multiple of input_sampling_rate = ", config.input_sampling_rate));
+    return absl::FailedPreconditionError(
+        absl::StrCat("vocoder bwe: output_sampling_rate = ", config.output_sampling_rate,
+                     "; must be a multiple of input_sampling_rate = ", config.input_sampling_rate));
   }
   if (config.num_mels * VocoderGenerator::kOutputChannels != VocoderGenerator::kInputChannels) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "vocoder bwe: num_mels = ", config.num_mels, "; must be ",
-        VocoderGenerator::kInputChannels / VocoderGenerator::kOutputChannels));
+    return absl::FailedPreconditionError(
+        absl::StrCat("vocoder bwe: num_mels = ", config.num_mels, "; must be ",
+                     VocoderGenerator::kInputChannels / VocoderGenerator::kOutputChannels));
   }
   return absl::OkStatus();
 }
@@ -30,21 +30,20 @@ absl::StatusOr<BandwidthExtension> BandwidthExtension::Load(checkpoint::WeightLo
   LTX_RETURN_IF_ERROR(CheckConfig(config));
   BandwidthExtension extension;
   extension.config_ = config;
-  LTX_ASSIGN_OR_RETURN(extension.generator_, VocoderGenerator::Load(loader.Sub("bwe_generator."),
-                                                                    config.generator));
-  LTX_ASSIGN_OR_RETURN(extension.mel_stft_,
-                       MelStft::Load(loader.Sub("mel_stft."), config.n_fft, config.hop_length,
-                                     config.num_mels));
+  LTX_ASSIGN_OR_RETURN(extension.generator_,
+                       VocoderGenerator::Load(loader.Sub("bwe_generator."), config.generator));
+  LTX_ASSIGN_OR_RETURN(extension.mel_stft_, MelStft::Load(loader.Sub("mel_stft."), config.n_fft,
+                                                          config.hop_length, config.num_mels));
   const int64_t ratio = config.output_sampling_rate / config.input_sampling_rate;
   // Lengths are affine in the frame count, so two of them settle all.
   for (const int64_t frames : {1, 2}) {
     const int64_t raised = frames * config.hop_length * ratio;
     const int64_t generated = extension.generator_.OutputLength(frames);
     if (generated != raised) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          "vocoder bwe: upsample_rates and upsample_kernel_sizes make ", generated,
-          " samples of ", frames, " frame(s); must be hop_length ", config.hop_length,
-          " x rate ratio ", ratio, " = ", raised));
+      return absl::FailedPreconditionError(
+          absl::StrCat("vocoder bwe: upsample_rates and upsample_kernel_sizes make ", generated,
+                       " samples of ", frames, " frame(s); must be hop_length ", config.hop_length,
+                       " x rate ratio ", ratio, " = ", raised));
     }
   }
   LTX_ASSIGN_OR_RETURN(extension.upsampler_,
@@ -62,8 +61,7 @@ absl::StatusOr<Tensor> BandwidthExtension::Forward(Device& device, const Tensor&
   const int64_t length = x.dim(1);
   Tensor padded = x;
   if (const int64_t rest = length % config_.hop_length; rest != 0) {
-    LTX_ASSIGN_OR_RETURN(
-        padded, device.Pad(x, 1, 0, config_.hop_length - rest, PadMode::kZeros));
+    LTX_ASSIGN_OR_RETURN(padded, device.Pad(x, 1, 0, config_.hop_length - rest, PadMode::kZeros));
   }
   LTX_ASSIGN_OR_RETURN(const Tensor mel, mel_stft_.Forward(device, padded));
   if (observer) observer("bwe_mel", mel);

@@ -25,8 +25,7 @@ class BandwidthExtension {
   /// rate, the spectrogram does not have the generator's 64 mels, or the rates' product is not
   /// hop_length * (output / input rate); errors of the weight loader.
   static absl::StatusOr<BandwidthExtension> Load(
-      checkpoint::WeightLoader loader,
-      const checkpoint::VocoderConfig::BandwidthExtension& config);
+      checkpoint::WeightLoader loader, const checkpoint::VocoderConfig::BandwidthExtension& config);
 
   /// Samples at the output rate for `length` at the input rate.
   int64_t OutputLength(int64_t length) const;

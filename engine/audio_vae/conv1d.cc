@@ -33,10 +33,10 @@ absl::StatusOr<Conv1d> Conv1d::Load(checkpoint::WeightLoader& loader, absl::stri
     LTX_ASSIGN_OR_RETURN(conv.weight_, loader.Conv(module, in_channels, out_channels,
                                                    Shape({options.kernel}), options.bias));
   } else {
-    LTX_ASSIGN_OR_RETURN(const Parameters parameters,
-                         LoadWidened(loader, module,
-                                     Shape({out_channels, in_channels, options.kernel}),
-                                     out_channels, options.bias));
+    LTX_ASSIGN_OR_RETURN(
+        const Parameters parameters,
+        LoadWidened(loader, module, Shape({out_channels, in_channels, options.kernel}),
+                    out_channels, options.bias));
     LTX_ASSIGN_OR_RETURN(conv.weight_, loader.device().PrepareConv(
                                            parameters.weight, parameters.bias, loader.owner()));
   }
@@ -56,10 +56,9 @@ absl::StatusOr<Tensor> Conv1d::Forward(Device& device, const Tensor& x,
 }
 
 absl::StatusOr<ConvTranspose1d> ConvTranspose1d::Load(checkpoint::WeightLoader& loader,
-                                                      absl::string_view module,
-                                                      int64_t in_channels, int64_t out_channels,
-                                                      int64_t kernel, int64_t stride,
-                                                      DType dtype) {
+                                                      absl::string_view module, int64_t in_channels,
+                                                      int64_t out_channels, int64_t kernel,
+                                                      int64_t stride, DType dtype) {
   if (stride < 1 || kernel < stride) {
     return absl::FailedPreconditionError(
         absl::StrCat("vocoder ", module, ": kernel ", kernel, " with rate ", stride,

@@ -44,8 +44,8 @@ class ConvTranspose1d {
   /// errors of the weight loader.
   static absl::StatusOr<ConvTranspose1d> Load(checkpoint::WeightLoader& loader,
                                               absl::string_view module, int64_t in_channels,
-                                              int64_t out_channels, int64_t kernel,
-                                              int64_t stride, DType dtype);
+                                              int64_t out_channels, int64_t kernel, int64_t stride,
+                                              DType dtype);
 
   /// x [B, T, in] -> [B, OutputLength(T), out].
   absl::StatusOr<Tensor> Forward(Device& device, const Tensor& x) const;

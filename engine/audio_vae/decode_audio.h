@@ -22,7 +22,8 @@ struct Waveform {
 /// Normalised audio latent to sound: VAE decoder, then vocoder. With the released models N is
 /// 480 (4 L - 3) at 48 kHz, 30 ms less than L / 25 s; nothing is stretched or padded here.
 ///
-/// `tokens` [1, L, z_channels * bins], f32 or bf16; converted to the decoder's dtype. Stages: mel [1, T, bins, 2], and those of decoder and vocoder.
+/// `tokens` [1, L, z_channels * bins], f32 or bf16; converted to the decoder's dtype. Stages: mel
+/// [1, T, bins, 2], and those of decoder and vocoder.
 ///
 /// INVALID_ARGUMENT for another shape or batch, or L = 0; DATA_LOSS if the latent or the waveform
 /// holds NaN or Inf, which a clamp would pass on as noise.

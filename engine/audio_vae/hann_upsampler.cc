@@ -9,8 +9,8 @@
 
 namespace ltx::audio_vae {
 
-absl::StatusOr<HannUpsampler> HannUpsampler::Create(Device& device, int64_t ratio,
-                                                    int64_t channels, MemoryOwner owner) {
+absl::StatusOr<HannUpsampler> HannUpsampler::Create(Device& device, int64_t ratio, int64_t channels,
+                                                    MemoryOwner owner) {
   if (ratio < 1 || channels < 1) {
     return absl::InvalidArgumentError(absl::StrCat("up-sampling ratio ", ratio, " over ", channels,
                                                    " channels; both must be at least 1"));
@@ -31,10 +31,9 @@ absl::StatusOr<HannUpsampler> HannUpsampler::Create(Device& device, int64_t rati
       }
     }
   }
-  LTX_ASSIGN_OR_RETURN(
-      const Tensor tensor,
-      TensorFromFloats(device, weight, Shape({ratio * channels, channels, kTaps}), DType::kF32,
-                       MemoryOwner::kWorkspace));
+  LTX_ASSIGN_OR_RETURN(const Tensor tensor,
+                       TensorFromFloats(device, weight, Shape({ratio * channels, channels, kTaps}),
+                                        DType::kF32, MemoryOwner::kWorkspace));
   HannUpsampler upsampler;
   upsampler.ratio_ = ratio;
   LTX_ASSIGN_OR_RETURN(upsampler.phases_, device.PrepareConv(tensor, Tensor(), owner));

@@ -35,8 +35,8 @@ absl::StatusOr<int64_t> LatentGrid::LatentFrames(int64_t video_frames, double fp
   const double seconds = static_cast<double>(video_frames) / fps;
   if (!(seconds <= kMaxSeconds)) {
     return absl::InvalidArgumentError(absl::StrCat("frames = ", video_frames, " at fps = ", fps,
-                                                   " last ", seconds, " s; at most ",
-                                                   kMaxSeconds, " s"));
+                                                   " last ", seconds, " s; at most ", kMaxSeconds,
+                                                   " s"));
   }
   const double latents_per_second = static_cast<double>(sample_rate) /
                                     static_cast<double>(hop_length) /
@@ -63,8 +63,7 @@ int64_t LatentGrid::MelFrames(int64_t latent_frames, bool causal_decoder) {
 
 absl::StatusOr<Tensor> PatchifyAudio(Device& device, const Tensor& latent) {
   LTX_ASSIGN_OR_RETURN(const Tensor frames_first, device.Permute(latent, {0, 2, 1, 3}));
-  return frames_first.Reshape(
-      Shape({latent.dim(0), latent.dim(2), latent.dim(1) * latent.dim(3)}));
+  return frames_first.Reshape(Shape({latent.dim(0), latent.dim(2), latent.dim(1) * latent.dim(3)}));
 }
 
 absl::StatusOr<Tensor> UnpatchifyAudio(Device& device, const Tensor& tokens, int64_t channels) {
@@ -72,9 +71,9 @@ absl::StatusOr<Tensor> UnpatchifyAudio(Device& device, const Tensor& tokens, int
     return absl::InvalidArgumentError(absl::StrCat("audio tokens ", tokens.shape().ToString(),
                                                    "; must be [B, L, ", channels, " x bins]"));
   }
-  LTX_ASSIGN_OR_RETURN(const Tensor split,
-                       tokens.Reshape(Shape({tokens.dim(0), tokens.dim(1), channels,
-                                             tokens.dim(2) / channels})));
+  LTX_ASSIGN_OR_RETURN(
+      const Tensor split,
+      tokens.Reshape(Shape({tokens.dim(0), tokens.dim(1), channels, tokens.dim(2) / channels})));
   return device.Permute(split, {0, 2, 1, 3});
 }
 

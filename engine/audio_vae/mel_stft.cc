@@ -46,8 +46,7 @@ absl::StatusOr<MelStft> MelStft::Load(checkpoint::WeightLoader loader, int64_t n
       const Tensor weight,
       TensorFromFloats(loader.device(), BlockBasis(basis, 2 * bins, n_fft, hop, stft.taps_),
                        Shape({2 * bins, hop, stft.taps_}), DType::kF32, MemoryOwner::kWorkspace));
-  LTX_ASSIGN_OR_RETURN(stft.basis_,
-                       loader.device().PrepareConv(weight, Tensor(), loader.owner()));
+  LTX_ASSIGN_OR_RETURN(stft.basis_, loader.device().PrepareConv(weight, Tensor(), loader.owner()));
   LTX_ASSIGN_OR_RETURN(const Tensor mel, loader.GetF32("mel_basis", Shape({num_mels, bins})));
   LTX_ASSIGN_OR_RETURN(stft.mel_basis_,
                        loader.device().PrepareLinear(mel, Tensor(), loader.owner()));

@@ -5,17 +5,17 @@
 namespace ltx::audio_vae {
 
 absl::StatusOr<MidBlock> MidBlock::Load(checkpoint::WeightLoader loader, int64_t channels,
-                                        checkpoint::AudioNorm norm,
-                                        checkpoint::CausalityAxis axis, bool attention) {
+                                        checkpoint::AudioNorm norm, checkpoint::CausalityAxis axis,
+                                        bool attention) {
   MidBlock mid;
-  LTX_ASSIGN_OR_RETURN(mid.block_1_, ResnetBlock::Load(loader.Sub("block_1."), channels, channels,
-                                                       norm, axis));
+  LTX_ASSIGN_OR_RETURN(mid.block_1_,
+                       ResnetBlock::Load(loader.Sub("block_1."), channels, channels, norm, axis));
   if (attention) {
     LTX_ASSIGN_OR_RETURN(mid.attention_,
                          AttentionBlock::Load(loader.Sub("attn_1."), channels, norm));
   }
-  LTX_ASSIGN_OR_RETURN(mid.block_2_, ResnetBlock::Load(loader.Sub("block_2."), channels, channels,
-                                                       norm, axis));
+  LTX_ASSIGN_OR_RETURN(mid.block_2_,
+                       ResnetBlock::Load(loader.Sub("block_2."), channels, channels, norm, axis));
   return mid;
 }
 

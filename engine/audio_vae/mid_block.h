@@ -18,8 +18,8 @@ class MidBlock {
  public:
   /// `loader` stands below "mid.". Errors of the weight loader.
   static absl::StatusOr<MidBlock> Load(checkpoint::WeightLoader loader, int64_t channels,
-                                       checkpoint::AudioNorm norm,
-                                       checkpoint::CausalityAxis axis, bool attention);
+                                       checkpoint::AudioNorm norm, checkpoint::CausalityAxis axis,
+                                       bool attention);
 
   /// x [B, time, bins, C], same shape out.
   absl::StatusOr<Tensor> Forward(Device& device, const Tensor& x) const;

@@ -21,9 +21,9 @@ absl::StatusOr<Normalization> Normalization::Load(checkpoint::WeightLoader& load
   norm.type_ = type;
   if (type == AudioNorm::kPixel) return norm;
   if (channels % kGroups != 0) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("audio VAE group norm ", name, ": ", channels,
-                     " channels; must be a multiple of ", kGroups, " groups"));
+    return absl::FailedPreconditionError(absl::StrCat("audio VAE group norm ", name, ": ", channels,
+                                                      " channels; must be a multiple of ", kGroups,
+                                                      " groups"));
   }
   LTX_ASSIGN_OR_RETURN(norm.weight_, loader.Get(absl::StrCat(name, ".weight"), Shape({channels})));
   LTX_ASSIGN_OR_RETURN(norm.bias_, loader.Get(absl::StrCat(name, ".bias"), Shape({channels})));

@@ -36,8 +36,7 @@ std::vector<float> KaiserSincFilter(double cutoff, double half_width, int64_t ta
   const int64_t half = taps / 2;
   // 2.285 and 7.95 are Kaiser's constants: attenuation of `half - 1` lobes over a transition of
   // four half-widths.
-  const double attenuation =
-      2.285 * static_cast<double>(half - 1) * kPi * 4.0 * half_width + 7.95;
+  const double attenuation = 2.285 * static_cast<double>(half - 1) * kPi * 4.0 * half_width + 7.95;
   const double beta = KaiserBeta(attenuation);
   const double centre = static_cast<double>(taps - 1) / 2.0;
   std::vector<double> filter(taps);

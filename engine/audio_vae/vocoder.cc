@@ -32,9 +32,9 @@ absl::StatusOr<Tensor> Vocoder::Forward(Device& device, const Tensor& mel,
   constexpr int64_t kSides = VocoderGenerator::kOutputChannels;
   constexpr int64_t kBins = VocoderGenerator::kInputChannels / kSides;
   if (mel.rank() != 4 || mel.dim(1) < 1 || mel.dim(2) != kBins || mel.dim(3) != kSides) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("vocoder mel ", mel.shape().ToString(), "; must be [B, T, ", kBins, ", ",
-                     kSides, "] with T >= 1"));
+    return absl::InvalidArgumentError(absl::StrCat("vocoder mel ", mel.shape().ToString(),
+                                                   "; must be [B, T, ", kBins, ", ", kSides,
+                                                   "] with T >= 1"));
   }
   Tensor x = mel;
   if (x.dtype() != generator_.dtype()) {

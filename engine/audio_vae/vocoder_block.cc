@@ -17,9 +17,8 @@ absl::StatusOr<Tensor> Activate(Device& device, const std::optional<AntiAliasedA
 
 }  // namespace
 
-absl::StatusOr<VocoderBlock> VocoderBlock::Load(checkpoint::WeightLoader loader,
-                                                ResBlock form, int64_t channels,
-                                                int64_t kernel,
+absl::StatusOr<VocoderBlock> VocoderBlock::Load(checkpoint::WeightLoader loader, ResBlock form,
+                                                int64_t channels, int64_t kernel,
                                                 absl::Span<const int64_t> dilations, DType dtype) {
   if (dilations.size() != kSteps) {
     return absl::FailedPreconditionError(
@@ -30,18 +29,18 @@ absl::StatusOr<VocoderBlock> VocoderBlock::Load(checkpoint::WeightLoader loader,
   for (int i = 0; i < kSteps; ++i) {
     // The reference pads half the reach on both sides here, so an odd reach would lose a sample.
     if (form == ResBlock::kAmp1 && (dilations[i] * (kernel - 1) % 2 != 0 || kernel % 2 == 0)) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          "vocoder resblock_kernel_sizes: ", kernel, "; AMP1 blocks need an odd kernel"));
+      return absl::FailedPreconditionError(absl::StrCat("vocoder resblock_kernel_sizes: ", kernel,
+                                                        "; AMP1 blocks need an odd kernel"));
     }
     Step& step = block.steps_[i];
     Conv1d::Options options;
     options.kernel = kernel;
     options.dtype = dtype;
-    LTX_ASSIGN_OR_RETURN(step.conv2, Conv1d::Load(loader, absl::StrCat("convs2.", i), channels,
-                                                  channels, options));
+    LTX_ASSIGN_OR_RETURN(
+        step.conv2, Conv1d::Load(loader, absl::StrCat("convs2.", i), channels, channels, options));
     options.dilation = dilations[i];
-    LTX_ASSIGN_OR_RETURN(step.conv1, Conv1d::Load(loader, absl::StrCat("convs1.", i), channels,
-                                                  channels, options));
+    LTX_ASSIGN_OR_RETURN(
+        step.conv1, Conv1d::Load(loader, absl::StrCat("convs1.", i), channels, channels, options));
     if (form == ResBlock::kHifiGan) continue;
     LTX_ASSIGN_OR_RETURN(
         step.activation1,

@@ -30,7 +30,7 @@ class VocoderBlock {
   /// FAILED_PRECONDITION for a dilation count other than three, and for kernels of kAmp1 that
   /// cannot keep the length; errors of the weight loader.
   static absl::StatusOr<VocoderBlock> Load(checkpoint::WeightLoader loader,
- checkpoint::GeneratorConfig::ResBlock form,
+                                           checkpoint::GeneratorConfig::ResBlock form,
                                            int64_t channels, int64_t kernel,
                                            absl::Span<const int64_t> dilations, DType dtype);
 

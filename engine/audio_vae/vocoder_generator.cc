@@ -44,11 +44,11 @@ absl::StatusOr<Tensor> Mean(Device& device, const std::vector<Tensor>& parts) {
   if (parts.size() == 1) return parts[0];
   const float weight = 1.0f / static_cast<float>(parts.size());
   const auto part = [&parts](size_t i) { return i < parts.size() ? parts[i] : Tensor(); };
-  LTX_ASSIGN_OR_RETURN(Tensor mean, device.LinearCombination(weight, parts[0], weight, parts[1],
-                                                             weight, part(2)));
+  LTX_ASSIGN_OR_RETURN(
+      Tensor mean, device.LinearCombination(weight, parts[0], weight, parts[1], weight, part(2)));
   for (size_t i = 3; i < parts.size(); i += 2) {
-    LTX_ASSIGN_OR_RETURN(mean, device.LinearCombination(1.0f, mean, weight, parts[i], weight,
-                                                        part(i + 1)));
+    LTX_ASSIGN_OR_RETURN(
+        mean, device.LinearCombination(1.0f, mean, weight, parts[i], weight, part(i + 1)));
   }
   return mean;
 }
@@ -138,8 +138,8 @@ absl::StatusOr<Tensor> VocoderGenerator::Forward(Device& device, const Tensor& m
     LTX_ASSIGN_OR_RETURN(x, stages_[i].upsample.Forward(device, x));
     const bool observed = observer && i == 0;
     if (observed) observer("ups_0", x);
-    LTX_ASSIGN_OR_RETURN(
-        x, RunBlocks(device, stages_[i], x, observed ? observer : StageObserver()));
+    LTX_ASSIGN_OR_RETURN(x,
+                         RunBlocks(device, stages_[i], x, observed ? observer : StageObserver()));
   }
   if (amp) {
     LTX_ASSIGN_OR_RETURN(x, final_snake_->Forward(device, x));
