@@ -1,5 +1,7 @@
 #include "engine/sampling/latent_state.h"
 
+#include <algorithm>
+
 #include "kernels/host_copy.h"
 #include "kernels/status_macros.h"
 
@@ -14,6 +16,13 @@ absl::StatusOr<LatentState> GeneratedState(Device& device, const Tensor& latent)
   LTX_ASSIGN_OR_RETURN(state.device_mask,
                        TensorFromFloats(device, state.mask, Shape{latent.dim(0), latent.dim(1)}));
   return state;
+}
+
+std::vector<float> TokenTimesteps(const std::vector<float>& mask, float sigma) {
+  std::vector<float> timesteps(mask.size());
+  std::transform(mask.begin(), mask.end(), timesteps.begin(),
+                 [sigma](float value) { return value * sigma; });
+  return timesteps;
 }
 
 absl::StatusOr<Tensor> AddNoise(Device& device, const LatentState& state, const Tensor& noise,

@@ -48,6 +48,9 @@ struct LatentState {
 /// A state whose tokens are all generated, starting from `latent` [B, T, C].
 absl::StatusOr<LatentState> GeneratedState(Device& device, const Tensor& latent);
 
+/// The timestep of each token: mask * sigma.
+std::vector<float> TokenTimesteps(const std::vector<float>& mask, float sigma);
+
 /// The starting point of a stage: x = lerp(latent, noise, noise_scale), then
 /// lerp(clean, x, mask), both in f32, rounded once to the latent's dtype. `noise` [B, T, C].
 absl::StatusOr<Tensor> AddNoise(Device& device, const LatentState& state, const Tensor& noise,
