@@ -103,8 +103,7 @@ absl::StatusOr<RopeCase> ReadRopeCase(const GoldenCase& golden, const std::strin
   rope.batch = shape.dim(0);
   rope.tokens = shape.dim(2);
   if (cross) {
-    rope.positions =
-        dit::FirstAxisPositions(rope.positions, rope.batch, shape.dim(1), rope.tokens);
+    rope.positions = dit::FirstAxisPositions(rope.positions, rope.batch, shape.dim(1), rope.tokens);
   }
   return rope;
 }
@@ -118,13 +117,13 @@ absl::Status RunRope(const GoldenCase& golden, const GoldenContext& context,
   for (const std::string kind : {"video", "audio", "cross_video"}) {
     if (!golden.HasInput(absl::StrCat(kind, "_x"))) continue;
     LTX_ASSIGN_OR_RETURN(const RopeCase rope, ReadRopeCase(golden, kind));
-    const std::vector<float> grid = dit::FrequencyGrid(rope.spec.theta, FrequencyCount(rope.spec),
-                                                       rope.spec.double_precision);
+    const std::vector<float> grid =
+        dit::FrequencyGrid(rope.spec.theta, FrequencyCount(rope.spec), rope.spec.double_precision);
     outputs->SetFloats(absl::StrCat("stage.", kind, "_freq_grid"),
                        {static_cast<int64_t>(grid.size())}, grid);
     LTX_ASSIGN_OR_RETURN(const RopeTable table,
-                         dit::BuildRopeTable(*context.device, rope.spec, rope.positions,
-                                             rope.batch, rope.tokens, DType::kF32));
+                         dit::BuildRopeTable(*context.device, rope.spec, rope.positions, rope.batch,
+                                             rope.tokens, DType::kF32));
     LTX_RETURN_IF_ERROR(
         outputs->Set(*context.device, absl::StrCat("stage.", kind, "_cos"), table.cos));
     LTX_RETURN_IF_ERROR(
@@ -211,8 +210,7 @@ absl::StatusOr<dit::AttentionMask> ReadAttentionMask(const GoldenCase& golden,
 
 dit::KeepFlags KeepFromWeights(std::vector<float> weights) {
   dit::KeepFlags keep;
-  keep.all_skipped =
-      std::all_of(weights.begin(), weights.end(), [](float w) { return w == 0.0f; });
+  keep.all_skipped = std::all_of(weights.begin(), weights.end(), [](float w) { return w == 0.0f; });
   keep.weights = std::move(weights);
   return keep;
 }
@@ -236,9 +234,8 @@ absl::Status RunSelfAttention(const GoldenCase& golden, Device& device,
   if (golden.HasInput("self_mask01")) {
     LTX_ASSIGN_OR_RETURN(const dit::AttentionMask mask, ReadAttentionMask(golden, "self_mask01"));
     dit::AttentionInputs masked = inputs;
-    LTX_ASSIGN_OR_RETURN(masked.bias,
-                         dit::SelfAttentionBias(device, mask, batch, inputs.x.dim(1), DType::kF32,
-                                                "self_mask01"));
+    LTX_ASSIGN_OR_RETURN(masked.bias, dit::SelfAttentionBias(device, mask, batch, inputs.x.dim(1),
+                                                             DType::kF32, "self_mask01"));
     LTX_RETURN_IF_ERROR(run("self_masked", masked, nullptr));
     std::vector<float> shown = dit::LogSpaceBias(mask.values, DType::kF32);
     // The case stores the bias clamped.
@@ -260,9 +257,9 @@ absl::Status RunAttention(const GoldenCase& golden, const GoldenContext& context
                           GoldenOutputs* outputs) {
   Device& device = *context.device;
   LTX_ASSIGN_OR_RETURN(const TransformerConfig config, ParseTransformerConfig(golden.config()));
-  WeightLoader block = DitLoader(golden, context, DType::kF32)
-                           .Sub(absl::StrCat("transformer_blocks.",
-                                             golden.params().value("block", 0), "."));
+  WeightLoader block =
+      DitLoader(golden, context, DType::kF32)
+          .Sub(absl::StrCat("transformer_blocks.", golden.params().value("block", 0), "."));
   const RopeTable::Kind kind = RopeKind(config);
   dit::AttentionConfig attention;
   attention.query_dim = config.video_width();
@@ -370,18 +367,17 @@ absl::Status RunBlock(const GoldenCase& golden, const GoldenContext& context,
   dit::BlockStream audio;
   if (has_video) {
     LTX_ASSIGN_OR_RETURN(states.video, golden.Input(device, "video_x"));
-    LTX_ASSIGN_OR_RETURN(video, ReadBlockStream(golden, device, "video", RopeKind(config),
-                                                video_config.width));
+    LTX_ASSIGN_OR_RETURN(
+        video, ReadBlockStream(golden, device, "video", RopeKind(config), video_config.width));
   }
   if (has_audio) {
     LTX_ASSIGN_OR_RETURN(states.audio, golden.Input(device, "audio_x"));
-    LTX_ASSIGN_OR_RETURN(audio, ReadBlockStream(golden, device, "audio", RopeKind(config),
-                                                audio_config.width));
+    LTX_ASSIGN_OR_RETURN(
+        audio, ReadBlockStream(golden, device, "audio", RopeKind(config), audio_config.width));
   }
   StageRecorder stages(&device, outputs);
-  LTX_ASSIGN_OR_RETURN(states,
-                       block.Forward(device, states, has_video ? &video : nullptr, {},
-                                     has_audio ? &audio : nullptr, {}, stages.Observer()));
+  LTX_ASSIGN_OR_RETURN(states, block.Forward(device, states, has_video ? &video : nullptr, {},
+                                             has_audio ? &audio : nullptr, {}, stages.Observer()));
   LTX_RETURN_IF_ERROR(stages.status());
   if (has_video) LTX_RETURN_IF_ERROR(outputs->Set(device, "video_x", states.video));
   if (has_audio) LTX_RETURN_IF_ERROR(outputs->Set(device, "audio_x", states.audio));
@@ -485,11 +481,10 @@ absl::Status RunForward(const GoldenCase& golden, const GoldenContext& context,
                        ReadModality(golden, *transformer, dit::StreamKind::kAudio));
   LTX_ASSIGN_OR_RETURN(const dit::BatchPerturbations perturbations, ReadPerturbations(params));
   StageRecorder stages(&device, outputs);
-  LTX_ASSIGN_OR_RETURN(
-      const dit::Prediction prediction,
-      dit::PredictDenoised(*transformer, video.has_value() ? &*video : nullptr,
-                           audio.has_value() ? &*audio : nullptr, perturbations,
-                           stages.Observer()));
+  LTX_ASSIGN_OR_RETURN(const dit::Prediction prediction,
+                       dit::PredictDenoised(*transformer, video.has_value() ? &*video : nullptr,
+                                            audio.has_value() ? &*audio : nullptr, perturbations,
+                                            stages.Observer()));
   LTX_RETURN_IF_ERROR(stages.status());
   if (video.has_value()) {
     LTX_RETURN_IF_ERROR(outputs->Set(device, "video_velocity", prediction.velocity.video));
