@@ -10,6 +10,7 @@
 // media
 
 // pipeline
+#include "tests/golden/pipeline_components.h"
 
 // text
 
@@ -28,6 +29,7 @@ ComponentRegistry RegisteredComponents() {
   // media
 
   // pipeline
+  RegisterPipelineComponents(&registry);
 
   // text
 
