@@ -11,6 +11,7 @@
 // pipeline
 
 // text
+#include "tests/golden/text_components.h"
 
 // video
 
@@ -28,6 +29,7 @@ ComponentRegistry RegisteredComponents() {
   // pipeline
 
   // text
+  RegisterTextComponents(&registry);
 
   // video
 
