@@ -5,6 +5,7 @@
 // audio
 
 // dit
+#include "tests/golden/dit_components.h"
 
 // media
 
@@ -23,6 +24,7 @@ ComponentRegistry RegisteredComponents() {
   // audio
 
   // dit
+  RegisterDitComponents(&registry);
 
   // media
 
