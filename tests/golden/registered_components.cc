@@ -13,6 +13,7 @@
 #include "tests/golden/pipeline_components.h"
 
 // text
+#include "tests/golden/text_components.h"
 
 // video
 
@@ -32,6 +33,7 @@ ComponentRegistry RegisteredComponents() {
   RegisterPipelineComponents(&registry);
 
   // text
+  RegisterTextComponents(&registry);
 
   // video
 
