@@ -34,6 +34,7 @@ constexpr int64_t SizeOf(DType dtype) {
       return 4;
     case DType::kBF16:
     case DType::kF16:
+    case DType::kI16:
       return 2;
     case DType::kF8E4M3:
     case DType::kF8E5M2:
