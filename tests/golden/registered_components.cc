@@ -13,6 +13,7 @@
 // text
 
 // video
+#include "tests/golden/video_components.h"
 
 namespace ltx::golden {
 
@@ -30,6 +31,7 @@ ComponentRegistry RegisteredComponents() {
   // text
 
   // video
+  RegisterVideoComponents(&registry);
 
   return registry;
 }
