@@ -20,7 +20,9 @@ enum class DType : uint8_t {
   kI8,
   kI32,
   kI64,
-  kBool
+  kBool,
+  /// PCM samples in files; no operation takes it.
+  kI16,
 };
 
 /// Bytes of one element.
@@ -34,6 +36,7 @@ constexpr int64_t SizeOf(DType dtype) {
       return 4;
     case DType::kBF16:
     case DType::kF16:
+    case DType::kI16:
       return 2;
     case DType::kF8E4M3:
     case DType::kF8E5M2:
