@@ -16,6 +16,7 @@
 #include "tests/golden/text_components.h"
 
 // video
+#include "tests/golden/video_components.h"
 
 namespace ltx::golden {
 
@@ -36,6 +37,7 @@ ComponentRegistry RegisteredComponents() {
   RegisterTextComponents(&registry);
 
   // video
+  RegisterVideoComponents(&registry);
 
   return registry;
 }
