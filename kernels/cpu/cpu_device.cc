@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/cpu/host_heap.h"
 #include "kernels/cpu/onednn.h"
@@ -69,12 +70,7 @@ absl::StatusOr<std::unique_ptr<CpuDevice>> CpuDevice::Create(const CpuDeviceOpti
   const int threads = options.threads == 0 ? CoresOfThisProcess() : options.threads;
   HostMemory* memory = options.memory == nullptr ? &ProcessHeap() : options.memory;
   auto device = absl::WrapUnique(new CpuDevice(threads, memory));
-  LTX_RETURN_IF_ERROR(CatchDnnl("start", [&] {
-    device->onednn_ = std::make_unique<OneDnn>();
-    device->onednn_->native_bf16 = dnnl::get_effective_cpu_isa() >= dnnl::cpu_isa::avx512_core_bf16;
-    // This device keeps what it compiles in its own bounded map.
-    dnnl::set_primitive_cache_capacity(0);
-  }));
+  LTX_ASSIGN_OR_RETURN(device->onednn_, OneDnn::Create(threads));
   return device;
 }
 

@@ -1,92 +1,82 @@
 #ifndef LTX_KERNELS_CPU_ONEDNN_H_
 #define LTX_KERNELS_CPU_ONEDNN_H_
 
-#include <omp.h>
-
 #include <cstdint>
 #include <list>
 #include <memory>
-#include <new>
-#include <vector>
+#include <tuple>
+#include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
+#include "absl/status/statusor.h"
 #include "kernels/cpu/cpu_device.h"
 #include "oneapi/dnnl/dnnl.hpp"
 
-/// The border to oneDNN, for the files of the CPU device alone: exceptions end here.
-
 namespace ltx::cpu {
 
-/// Runs `body`, which may throw as oneDNN's C++ interface does, and turns what it throws into a
-/// status that names `what`.
-template <typename Body>
-absl::Status CatchDnnl(absl::string_view what, const Body& body) {
-  try {
-    body();
-    return absl::OkStatus();
-  } catch (const dnnl::error& error) {
-    const std::string text = absl::StrCat("oneDNN, ", what, ": ", error.what());
-    if (error.status == dnnl_out_of_memory) return absl::ResourceExhaustedError(text);
-    if (error.status == dnnl_unimplemented) return absl::UnimplementedError(text);
-    return absl::InternalError(text);
-  } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError(absl::StrCat("oneDNN, ", what, ": out of memory"));
-  }
-}
+/// y [rows, out] = x [rows, in] W^T + bias. Operands in `dtype`, sums and bias in f32, the result
+/// rounded to `result_dtype`.
+struct ProductShape {
+  int64_t rows = 0;
+  int64_t in = 0;
+  int64_t out = 0;
+  DType dtype = DType::kF32;
+  DType result_dtype = DType::kF32;
+  bool has_bias = false;
+};
 
-/// Sets the OpenMP team size of the calling thread while it lives: oneDNN reads it both when a
-/// primitive is made and when it runs, and the two must agree.
-class ScopedTeamSize {
+/// What oneDNN compiles for one ProductShape.
+struct CompiledProduct {
+  dnnl::memory::desc source;
+  dnnl::memory::desc weight;
+  dnnl::memory::desc bias;
+  dnnl::memory::desc result;
+  dnnl::memory::desc scratch;
+  dnnl::primitive primitive;
+  int64_t scratch_bytes() const { return static_cast<int64_t>(scratch.get_size()); }
+};
+
+/// oneDNN as the CPU device uses it: matrix products. Its exceptions end here, as a status that is
+/// RESOURCE_EXHAUSTED if it ran out of memory. Scratch comes from the caller, so that the ledger
+/// knows of it (the library's own AVX2 product, which packs into a few MiB of its own, is the
+/// exception). Operands are never reduced in precision.
+struct CpuDevice::OneDnn {
  public:
-  explicit ScopedTeamSize(int threads) : previous_(omp_get_max_threads()) {
-    omp_set_num_threads(threads);
-  }
-  ~ScopedTeamSize() { omp_set_num_threads(previous_); }
-  ScopedTeamSize(const ScopedTeamSize&) = delete;
-  ScopedTeamSize& operator=(const ScopedTeamSize&) = delete;
+  /// `threads` is the size of the OpenMP team of every product.
+  static absl::StatusOr<std::unique_ptr<OneDnn>> Create(int threads);
+
+  /// Whether this processor multiplies bf16 natively.
+  bool native_bf16() const { return native_bf16_; }
+
+  /// The layout in which products want a weight [out, in]. It does not depend on their rows.
+  absl::StatusOr<dnnl::memory::desc> WeightLayout(int64_t in, int64_t out, DType dtype,
+                                                  bool has_bias);
+  /// Brings a row-major weight [out, in] into `layout`.
+  absl::Status PackWeight(const void* weight, int64_t in, int64_t out, DType dtype,
+                          const dnnl::memory::desc& layout, void* packed);
+
+  /// The product of this shape with a weight in `layout`, compiled at first use (some 0.2 ms) and
+  /// kept in a bounded map.
+  absl::StatusOr<std::shared_ptr<const CompiledProduct>> Product(const ProductShape& shape,
+                                                                 const dnnl::memory::desc& layout);
+  /// `bias` is read only if the shape has one.
+  absl::Status Run(const CompiledProduct& product, const void* source, const void* weight,
+                   const void* bias, void* result, void* scratch);
 
  private:
-  const int previous_;
-};
+  using Key = std::tuple<int64_t, int64_t, int64_t, DType, DType, bool>;
+  using Entry = std::pair<Key, std::shared_ptr<const CompiledProduct>>;
 
-/// A compiled primitive and the scratch it asks for.
-struct CompiledPrimitive {
-  dnnl::primitive primitive;
-  int64_t scratch_bytes = 0;
-};
+  explicit OneDnn(int threads);
 
-struct CpuDevice::OneDnn {
-  using Key = std::vector<int64_t>;
-
-  dnnl::engine engine{dnnl::engine::kind::cpu, 0};
-  dnnl::stream stream{engine};
-  /// oneDNN multiplies bf16 natively on this processor; else operands are widened to f32.
-  bool native_bf16 = false;
-
-  /// Most recently used first. A primitive holds some ten KiB of code; a full model has a few
-  /// hundred shapes, and lengths change from request to request.
-  static constexpr size_t kCapacity = 512;
-  std::list<std::pair<Key, std::shared_ptr<const CompiledPrimitive>>> recent;
-  absl::flat_hash_map<Key, decltype(recent)::iterator> index;
-
-  std::shared_ptr<const CompiledPrimitive> Find(const Key& key) {
-    const auto found = index.find(key);
-    if (found == index.end()) return nullptr;
-    recent.splice(recent.begin(), recent, found->second);
-    return found->second->second;
-  }
-
-  void Insert(const Key& key, std::shared_ptr<const CompiledPrimitive> primitive) {
-    if (recent.size() >= kCapacity) {
-      index.erase(recent.back().first);
-      recent.pop_back();
-    }
-    recent.emplace_front(key, std::move(primitive));
-    index[key] = recent.begin();
-  }
+  const int threads_;
+  bool native_bf16_ = false;
+  dnnl::engine engine_;
+  dnnl::stream stream_;
+  /// Most recently used first.
+  std::list<Entry> recent_;
+  absl::flat_hash_map<Key, std::list<Entry>::iterator> index_;
 };
 
 }  // namespace ltx::cpu

@@ -147,7 +147,8 @@ class CpuDeviceTest : public ::testing::Test {
 
   CountingMemory memory_;
   std::mt19937 generator_{20240229};
-  std::unique_ptr<CpuDevice> device_;
+  /// As model code sees it: with the default arguments of the base class.
+  std::unique_ptr<Device> device_;
 };
 
 /// |got - want| <= absolute + relative * |want|, element by element; for a bf16 result pass
