@@ -38,9 +38,8 @@ TEST_F(VocoderTest, TwoStagesMake480SamplesPerFrame) {
     EXPECT_EQ(vocoder.OutputLength(frames), 480 * frames);
     const Tensor wave = vocoder.Forward(*device_, Mel(frames, 0.4f)).value();
     EXPECT_EQ(wave.shape(), Shape({1, 480 * frames, 2}));
-    for (const float value : ToFloats(*device_, wave).value()) {
-      EXPECT_LE(std::abs(value), 1.0f);
-    }
+    const std::vector<float> samples = ToFloats(*device_, wave).value();
+    for (const float sample : samples) EXPECT_LE(std::abs(sample), 1.0f);
   }
 }
 
