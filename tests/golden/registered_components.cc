@@ -3,6 +3,7 @@
 // Each area has its own block of includes and calls below, so that additions stay apart.
 
 // audio
+#include "tests/golden/audio_components.h"
 
 // dit
 #include "tests/golden/dit_components.h"
@@ -24,6 +25,7 @@ ComponentRegistry RegisteredComponents() {
   ComponentRegistry registry;
 
   // audio
+  RegisterAudioComponents(&registry);
 
   // dit
   RegisterDitComponents(&registry);
