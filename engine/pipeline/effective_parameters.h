@@ -34,6 +34,9 @@ struct EffectiveParameters {
     int64_t video_tokens = 0, audio_tokens = 0;
   };
   std::vector<Stage> stages;
+  /// Tokens of the prompt that were read, and tokens at its end that did not fit and had no effect.
+  /// Known once the text phase has run.
+  int64_t prompt_tokens = 0, dropped_prompt_tokens = 0;
   /// How the video latent is decoded: "untiled", with a remark where the reference would tile.
   std::string video_decode_layout;
 };

@@ -7,15 +7,9 @@
 #include "engine/sampling/noise_source.h"
 #include "engine/sampling/torch_cuda_generator.h"
 #include "engine/stage_observer.h"
-#include "kernels/tensor.h"
+#include "engine/text/prompt_encoder.h"
 
 namespace ltx::pipeline {
-
-/// What the transformer attends to: the encoded prompt, once for each modality.
-struct PromptContexts {
-  Tensor video;  ///< [1, S, D_video]
-  Tensor audio;  ///< [1, S, D_audio]
-};
 
 /// Parts of a run given from outside: for checks against recorded runs. An empty struct is an
 /// ordinary run.
@@ -23,7 +17,7 @@ struct JobOptions {
   /// Replaces the seeded generators.
   std::shared_ptr<sampling::NoiseSource> noise;
   /// Replaces the text phase.
-  std::optional<PromptContexts> contexts;
+  std::optional<text::PromptContexts> contexts;
   /// Stage-1 sampler: ancestral or plain Euler. Unset: by the model's version.
   std::optional<bool> ancestral;
   /// The GPU that torch_cuda noise stands for.
@@ -31,7 +25,7 @@ struct JobOptions {
   /// Told of intermediate values: "context.video", "context.audio" [1, S, D]; per stage k and
   /// modality m "s<k>.<m>.initial" and "s<k>.<m>.noised" [1, T, C], "s<k>.<m>.denoise_mask" [1, T],
   /// "s<k>.<m>.positions" [1, axes, T, 2], "s<k>.call<j>.<m>.in" and ".x0" [1, T, C], and
-  /// "s<k>.<m>.final": [1, F, H, W, C] for video, [1, T, C] for audio; "upscaled" [1, F, H, W, C].
+  /// "s<k>.<m>.final" [1, T, C]; "upscaled" [1, F, H, W, C].
   StageObserver observer;
 };
 
