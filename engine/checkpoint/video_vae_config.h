@@ -37,7 +37,7 @@ struct VideoBlock {
   int64_t num_layers = 1;
   /// By how much the channels grow (encoder) or shrink (decoder).
   int64_t multiplier = 1;
-  /// Decoder kResX.
+  /// Decoder kResX and kResXY.
   bool inject_noise = false;
   /// Decoder kCompressAll.
   bool residual = false;
