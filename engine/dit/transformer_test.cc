@@ -380,7 +380,7 @@ TEST_F(TransformerTest, AudioRequestOnAVideoModel) {
   TestInputs inputs;
   ASSERT_TRUE(inputs.Upload(*both).ok());
   EXPECT_THAT(video->Forward(&inputs.video, &inputs.audio).status().message(),
-              HasSubstr("audio tokens were given to a model without a audio stream"));
+              HasSubstr("audio tokens were given to a model that has no audio stream"));
 }
 
 TEST_F(TransformerTest, WeightErrorsNameTheTensor) {
