@@ -10,35 +10,10 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "engine/checkpoint/safetensors.h"
+#include "engine/checkpoint/weight_set.h"
 #include "kernels/device.h"
 
 namespace ltx::checkpoint {
-
-/// Named tensors of one or several files under one namespace, with prefixes kept or stripped.
-class WeightSet {
- public:
-  WeightSet() = default;
-  /// Adds the tensors of `file` whose name starts with `keep_prefix`, under the name without it.
-  /// INVALID_ARGUMENT if a name is there already.
-  absl::Status Add(const std::shared_ptr<const SafetensorsFile>& file,
-                   absl::string_view keep_prefix = "");
-
-  /// nullptr if there is no such tensor.
-  const SafetensorsFile::Entry* Find(absl::string_view name) const;
-  bool Contains(absl::string_view name) const { return Find(name) != nullptr; }
-  /// All names, sorted.
-  std::vector<std::string> Names() const;
-  /// For messages: the path of the file that `name` came from, or of the first file.
-  std::string PathOf(absl::string_view name) const;
-
- private:
-  struct Item {
-    std::shared_ptr<const SafetensorsFile> file;
-    const SafetensorsFile::Entry* entry;
-  };
-  std::map<std::string, Item, std::less<>> items_;
-  std::string first_path_;
-};
 
 /// Brings weights onto a device in the compute dtype, checks every shape, and remembers what was
 /// asked for so that CheckAllConsumed() can name tensors that nothing uses. Copies (and Sub()
@@ -90,12 +65,22 @@ class WeightLoader {
 
  private:
   struct State {
+    /// Full names.
     std::set<std::string, std::less<>> consumed;
     std::vector<std::string> ignored;
   };
+  /// The entry of a tensor of this shape in plain form, now marked as asked for.
   absl::StatusOr<const SafetensorsFile::Entry*> Consume(absl::string_view name, const Shape& shape);
   absl::StatusOr<Tensor> Convert(absl::string_view name, const Shape& shape, DType dtype,
                                  MemoryOwner owner);
+
+  /// Weight and bias as the device's Prepare* functions want them, freed once packed.
+  struct RawModule {
+    Tensor weight;
+    Tensor bias;
+  };
+  absl::StatusOr<RawModule> LoadModule(absl::string_view module, const Shape& weight_shape,
+                                       int64_t out, bool bias);
 
   Device* device_;
   const WeightSet* weights_;

@@ -1,0 +1,154 @@
+#include "engine/checkpoint/weight_loader.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "engine/checkpoint/element_decode.h"
+#include "engine/checkpoint/stored_form.h"
+#include "kernels/host_copy.h"
+#include "kernels/status_macros.h"
+
+namespace ltx::checkpoint {
+namespace {
+
+/// How many leftover names an error lists: enough to see the pattern.
+constexpr size_t kMaxNamesInMessage = 12;
+
+bool Matches(absl::string_view name, absl::string_view pattern) {
+  return absl::EndsWith(pattern, "*")
+             ? absl::StartsWith(name, pattern.substr(0, pattern.size() - 1))
+             : name == pattern;
+}
+
+}  // namespace
+
+WeightLoader::WeightLoader(Device* device, const WeightSet* weights, DType compute,
+                           MemoryOwner owner)
+    : device_(device),
+      weights_(weights),
+      compute_(compute),
+      owner_(owner),
+      state_(std::make_shared<State>()) {}
+
+WeightLoader WeightLoader::Sub(absl::string_view prefix) const {
+  WeightLoader sub = *this;
+  absl::StrAppend(&sub.prefix_, prefix);
+  return sub;
+}
+
+bool WeightLoader::Has(absl::string_view name) const {
+  return weights_->Contains(absl::StrCat(prefix_, name));
+}
+
+const Shape* WeightLoader::ShapeOf(absl::string_view name) const {
+  const SafetensorsFile::Entry* const entry = weights_->Find(absl::StrCat(prefix_, name));
+  return entry == nullptr ? nullptr : &entry->shape;
+}
+
+absl::StatusOr<const SafetensorsFile::Entry*> WeightLoader::Consume(absl::string_view name,
+                                                                    const Shape& shape) {
+  const std::string full_name = absl::StrCat(prefix_, name);
+  // The form first: a packed tensor has another shape than the matrix it stands for.
+  LTX_ASSIGN_OR_RETURN(const StoredForm form, DetectStoredForm(*weights_, full_name));
+  const std::string subject =
+      absl::StrCat(weights_->PathOf(full_name), ": tensor \"", full_name, "\"");
+  if (form != StoredForm::kPlain) {
+    return absl::UnimplementedError(
+        absl::StrCat(subject, " is stored as ", StoredFormName(form), ", which is not supported"));
+  }
+  const SafetensorsFile::Entry* const entry = weights_->Find(full_name);
+  if (entry == nullptr || !IsFloat(entry->dtype)) {
+    return absl::InternalError(absl::StrCat(subject, " has no plain data"));
+  }
+  if (entry->shape != shape) {
+    return absl::InvalidArgumentError(absl::StrCat(subject, " has shape ", entry->shape.ToString(),
+                                                   ", the config calls for ", shape.ToString()));
+  }
+  state_->consumed.insert(full_name);
+  return entry;
+}
+
+absl::StatusOr<Tensor> WeightLoader::Convert(absl::string_view name, const Shape& shape,
+                                             DType dtype, MemoryOwner owner) {
+  LTX_ASSIGN_OR_RETURN(const SafetensorsFile::Entry* entry, Consume(name, shape));
+  if (entry->dtype != dtype) {
+    return TensorFromFloats(*device_, DecodeFloats(*entry), shape, dtype, owner);
+  }
+  LTX_ASSIGN_OR_RETURN(Tensor tensor, device_->Allocate(shape, dtype, owner));
+  LTX_RETURN_IF_ERROR(device_->Upload(entry->bytes, tensor));
+  return tensor;
+}
+
+absl::StatusOr<Tensor> WeightLoader::Get(absl::string_view name, const Shape& shape) {
+  return Convert(name, shape, compute_, owner_);
+}
+
+absl::StatusOr<Tensor> WeightLoader::GetF32(absl::string_view name, const Shape& shape) {
+  return Convert(name, shape, DType::kF32, owner_);
+}
+
+absl::StatusOr<std::vector<float>> WeightLoader::GetHost(absl::string_view name,
+                                                         const Shape& shape) {
+  LTX_ASSIGN_OR_RETURN(const SafetensorsFile::Entry* entry, Consume(name, shape));
+  return DecodeFloats(*entry);
+}
+
+absl::StatusOr<WeightLoader::RawModule> WeightLoader::LoadModule(absl::string_view module,
+                                                                 const Shape& weight_shape,
+                                                                 int64_t out, bool bias) {
+  RawModule raw;
+  LTX_ASSIGN_OR_RETURN(raw.weight, Convert(absl::StrCat(module, ".weight"), weight_shape, compute_,
+                                           MemoryOwner::kWorkspace));
+  if (bias) {
+    LTX_ASSIGN_OR_RETURN(
+        raw.bias, Convert(absl::StrCat(module, ".bias"), {out}, compute_, MemoryOwner::kWorkspace));
+  }
+  return raw;
+}
+
+absl::StatusOr<LinearWeight> WeightLoader::Linear(absl::string_view module, int64_t in, int64_t out,
+                                                  bool bias) {
+  LTX_ASSIGN_OR_RETURN(const RawModule raw, LoadModule(module, {out, in}, out, bias));
+  return device_->PrepareLinear(raw.weight, raw.bias, owner_);
+}
+
+absl::StatusOr<ConvWeight> WeightLoader::Conv(absl::string_view module, int64_t in, int64_t out,
+                                              const Shape& kernel, bool bias) {
+  std::vector<int64_t> dims = {out, in};
+  dims.insert(dims.end(), kernel.dims().begin(), kernel.dims().end());
+  LTX_ASSIGN_OR_RETURN(const RawModule raw, LoadModule(module, Shape(dims), out, bias));
+  return device_->PrepareConv(raw.weight, raw.bias, owner_);
+}
+
+absl::StatusOr<ConvWeight> WeightLoader::ConvTranspose1d(absl::string_view module, int64_t in,
+                                                         int64_t out, int64_t kernel, bool bias) {
+  LTX_ASSIGN_OR_RETURN(const RawModule raw, LoadModule(module, {in, out, kernel}, out, bias));
+  return device_->PrepareConvTranspose1d(raw.weight, raw.bias, owner_);
+}
+
+void WeightLoader::Ignore(absl::string_view pattern) {
+  state_->ignored.push_back(absl::StrCat(prefix_, pattern));
+}
+
+absl::Status WeightLoader::CheckAllConsumed() const {
+  std::vector<std::string> left;
+  for (const std::string& name : weights_->Names()) {
+    if (!absl::StartsWith(name, prefix_) || state_->consumed.count(name) > 0) continue;
+    if (std::any_of(state_->ignored.begin(), state_->ignored.end(),
+                    [&](const std::string& pattern) { return Matches(name, pattern); })) {
+      continue;
+    }
+    left.push_back(name);
+  }
+  if (left.empty()) return absl::OkStatus();
+  const size_t shown = std::min(left.size(), kMaxNamesInMessage);
+  return absl::InvalidArgumentError(absl::StrCat(
+      weights_->PathOf(left.front()), ": ", left.size(),
+      " tensors belong to nothing in the config: ",
+      absl::StrJoin(left.begin(), left.begin() + shown, ", "), shown < left.size() ? ", ..." : ""));
+}
+
+}  // namespace ltx::checkpoint
