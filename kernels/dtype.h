@@ -20,7 +20,9 @@ enum class DType : uint8_t {
   kI8,
   kI32,
   kI64,
-  kBool
+  kBool,
+  /// PCM samples in files; no operation takes it.
+  kI16,
 };
 
 /// Bytes of one element.

@@ -47,6 +47,8 @@ void Decode(const SafetensorsFile::Entry& entry, absl::Span<Out> out) {
       return DecodeAs<uint8_t>(entry.bytes, out, same);
     case DType::kI8:
       return DecodeAs<int8_t>(entry.bytes, out, same);
+    case DType::kI16:
+      return DecodeAs<int16_t>(entry.bytes, out, same);
     case DType::kI32:
       return DecodeAs<int32_t>(entry.bytes, out, same);
     case DType::kI64:
@@ -98,8 +100,8 @@ std::vector<double> DecodeDoubles(const SafetensorsFile::Entry& entry) {
 
 absl::StatusOr<std::vector<int64_t>> DecodeInts(const SafetensorsFile::Entry& entry) {
   if (IsFloat(entry.dtype)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("dtype is ", DTypeName(entry.dtype), ", legal are U8, I8, I32, I64, BOOL"));
+    return absl::InvalidArgumentError(absl::StrCat("dtype is ", DTypeName(entry.dtype),
+                                                   ", legal are U8, I8, I16, I32, I64, BOOL"));
   }
   std::vector<int64_t> values(entry.shape.num_elements());
   Decode(entry, absl::MakeSpan(values));

@@ -25,7 +25,7 @@ void DecodeFloats(const SafetensorsFile::Entry& entry, absl::Span<float> out);
 std::vector<float> DecodeFloats(const SafetensorsFile::Entry& entry);
 /// Any dtype. I64 values beyond 2^53 round.
 std::vector<double> DecodeDoubles(const SafetensorsFile::Entry& entry);
-/// U8, I8, I32, I64 and BOOL (0 or 1); INVALID_ARGUMENT for a float dtype.
+/// U8, I8, I16, I32, I64 and BOOL (0 or 1); INVALID_ARGUMENT for a float dtype.
 absl::StatusOr<std::vector<int64_t>> DecodeInts(const SafetensorsFile::Entry& entry);
 
 }  // namespace ltx::checkpoint

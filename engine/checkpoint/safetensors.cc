@@ -35,7 +35,7 @@ std::string Quoted(absl::string_view name) {
 std::optional<DType> ParseDType(absl::string_view name) {
   for (const DType dtype :
        {DType::kF32, DType::kBF16, DType::kF16, DType::kF64, DType::kF8E4M3, DType::kF8E5M2,
-        DType::kU8, DType::kI8, DType::kI32, DType::kI64, DType::kBool}) {
+        DType::kU8, DType::kI8, DType::kI16, DType::kI32, DType::kI64, DType::kBool}) {
     if (DTypeName(dtype) == name) return dtype;
   }
   return std::nullopt;
@@ -260,9 +260,10 @@ absl::StatusOr<SafetensorsFile::Entry> CheckEntry(const RawEntry& raw,
   if (!raw.data_offsets.has_value()) return absl::InvalidArgumentError("data_offsets is missing");
   const std::optional<DType> dtype = ParseDType(*raw.dtype);
   if (!dtype.has_value()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "dtype ", Quoted(*raw.dtype),
-        " is unknown, legal are F32, BF16, F16, F64, F8_E4M3, F8_E5M2, U8, I8, I32, I64, BOOL"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("dtype ", Quoted(*raw.dtype),
+                     " is unknown, legal are F32, BF16, F16, F64, F8_E4M3, F8_E5M2, U8, I8, I16, "
+                     "I32, I64, BOOL"));
   }
   if (raw.shape->size() > Shape::kMaxRank) {
     return absl::InvalidArgumentError(

@@ -117,6 +117,7 @@ absl::StatusOr<StoredForm> DetectStoredForm(const WeightSet& weights, absl::stri
       }
       break;
     }
+    case DType::kI16:
     case DType::kI32:
     case DType::kI64:
     case DType::kBool:

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "engine/checkpoint/safetensors.h"
 #include "engine/checkpoint/weight_loader.h"
 #include "kernels/device.h"
@@ -17,7 +18,8 @@
 namespace ltx::golden {
 
 /// One golden case: a safetensors file with inputs, weights and the outputs of the reference.
-/// Metadata: component, about, config, params, tolerance, optional weights_file (relative path).
+/// Metadata: component, about, config, params, tolerance, optional weights_file (path of a file or
+/// folder, relative to the case).
 class GoldenCase {
  public:
   /// INVALID_ARGUMENT if the file is not a well-formed case.
@@ -33,8 +35,14 @@ class GoldenCase {
   const nlohmann::json& tolerance() const { return tolerance_; }
   const checkpoint::SafetensorsFile& file() const { return *file_; }
 
-  /// Weights under their official names: the "weights/" tensors of this file and of weights_file.
+  /// Weights under their official names: the "weights/" tensors of this file, and those of
+  /// weights_file (its "weights/" tensors, or all of them in a file that has none). Empty if
+  /// weights_file is a folder or the case names a model set in params.models.
   const checkpoint::WeightSet& weights() const { return weights_; }
+  /// The file or folder of weights_file, resolved; "" if the case names none.
+  const std::string& weights_path() const { return weights_path_; }
+  /// A relative path of `params`, resolved against the case's folder.
+  std::string Resolve(absl::string_view relative_path) const;
 
   bool HasInput(absl::string_view name) const;   ///< `in/<name>`
   bool HasOutput(absl::string_view name) const;  ///< `out/<name>`
@@ -44,6 +52,9 @@ class GoldenCase {
   absl::StatusOr<Shape> InputShape(absl::string_view name) const;
   absl::StatusOr<DType> InputDType(absl::string_view name) const;
 
+  // The accessors below give NOT_FOUND for an absent input and INVALID_ARGUMENT for a dtype that
+  // does not fit, naming file and tensor.
+
   /// `in/<name>` on the device. Float inputs become `dtype`; integers become kI32, u8 and bool kU8.
   absl::StatusOr<Tensor> Input(Device& device, absl::string_view name,
                                DType dtype = DType::kF32) const;
@@ -51,14 +62,22 @@ class GoldenCase {
   absl::StatusOr<std::vector<float>> InputFloats(absl::string_view name) const;
   absl::StatusOr<std::vector<double>> InputDoubles(absl::string_view name) const;
   absl::StatusOr<std::vector<int64_t>> InputInts(absl::string_view name) const;
+  /// The stored bytes of a tensor whose elements have one byte (u8, bool, i8, FP8 codes).
   absl::StatusOr<std::vector<uint8_t>> InputBytes(absl::string_view name) const;
 
  private:
+  absl::StatusOr<const checkpoint::SafetensorsFile::Entry*> FindInput(absl::string_view name) const;
+  absl::Status LoadWeights();
+
   std::shared_ptr<const checkpoint::SafetensorsFile> file_;
   std::string component_;
   nlohmann::json config_, params_, tolerance_;
+  std::string weights_path_;
   checkpoint::WeightSet weights_;
 };
+
+/// True for a file that holds a model and no case: no `component`, or "weights", or "*.weights".
+bool IsModelFile(const checkpoint::SafetensorsFile& file);
 
 /// What our code computed for a case. A value is held as doubles with its shape and dtype class.
 class GoldenOutputs {

@@ -1,0 +1,142 @@
+#include "kernels/cpu/cpu_device.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "kernels/cpu/host_heap.h"
+#include "kernels/cpu/onednn.h"
+#include "kernels/status_macros.h"
+
+namespace ltx::cpu {
+namespace {
+
+/// A block of host memory that its ledger knows of for as long as it lives.
+class HostStorage final : public Storage {
+ public:
+  HostStorage(void* data, int64_t bytes, MemoryOwner owner, HostMemory* memory,
+              MemoryLedger* ledger)
+      : Storage(data, bytes, /*host_accessible=*/true),
+        owner_(owner),
+        memory_(memory),
+        ledger_(ledger) {}
+
+  ~HostStorage() override {
+    if (bytes() == 0) return;
+    memory_->Free(data(), bytes(), owner_);
+    ledger_->Remove(owner_, bytes());
+  }
+
+ private:
+  const MemoryOwner owner_;
+  HostMemory* const memory_;
+  MemoryLedger* const ledger_;
+};
+
+int CoresOfThisProcess() {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  if (sched_getaffinity(0, sizeof(cores), &cores) != 0) return 1;
+  return std::max(1, CPU_COUNT(&cores));
+}
+
+/// Bytes of a tensor, or -1 if that is no sensible number.
+int64_t CheckedBytes(const Shape& shape, DType dtype) {
+  int64_t bytes = SizeOf(dtype);
+  for (const int64_t extent : shape.dims()) {
+    if (extent < 0 || __builtin_mul_overflow(bytes, extent, &bytes)) return -1;
+  }
+  return bytes;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<CpuDevice>> CpuDevice::Create(const CpuDeviceOptions& options) {
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) {
+    return absl::FailedPreconditionError(
+        "the processor lacks AVX2 or FMA, which the CPU device is compiled for");
+  }
+  if (options.threads < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("threads is ", options.threads, ", legal is 0 (all cores) or more"));
+  }
+  const int threads = options.threads == 0 ? CoresOfThisProcess() : options.threads;
+  HostMemory* memory = options.memory == nullptr ? &ProcessHeap() : options.memory;
+  auto device = absl::WrapUnique(new CpuDevice(threads, memory));
+  LTX_ASSIGN_OR_RETURN(device->onednn_, OneDnn::Create(threads));
+  return device;
+}
+
+CpuDevice::CpuDevice(int threads, HostMemory* memory) : threads_(threads), memory_(memory) {}
+CpuDevice::~CpuDevice() = default;
+
+std::string CpuDevice::name() const { return "cpu"; }
+
+std::string CpuDevice::description() const {
+  std::ifstream info("/proc/cpuinfo");
+  std::string model = "x86-64";
+  for (std::string line; std::getline(info, line);) {
+    const size_t colon = line.find(": ");
+    if (colon != std::string::npos && line.compare(0, 10, "model name") == 0) {
+      model = line.substr(colon + 2);
+      break;
+    }
+  }
+  return absl::StrCat(model, ", ", threads_, threads_ == 1 ? " thread" : " threads");
+}
+
+MemoryLedger& CpuDevice::ledger() { return ledger_; }
+
+absl::StatusOr<Tensor> CpuDevice::Allocate(const Shape& shape, DType dtype, MemoryOwner owner) {
+  const int64_t bytes = CheckedBytes(shape, dtype);
+  if (bytes < 0) {
+    return absl::InternalError(
+        absl::StrCat("no tensor can have shape ", shape.ToString(), " of ", DTypeName(dtype)));
+  }
+  void* block = nullptr;
+  if (bytes > 0) {
+    block = memory_->Allocate(bytes, owner);
+    if (block == nullptr) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("cpu: no memory for ", bytes, " bytes of ", MemoryOwnerName(owner), " (",
+                       ledger_.Read().total.live_bytes, " bytes live)"));
+    }
+    ledger_.Add(owner, bytes);
+  }
+  return Tensor(std::make_shared<HostStorage>(block, bytes, owner, memory_, &ledger_), 0, shape,
+                dtype);
+}
+
+absl::Status CpuDevice::Upload(absl::Span<const uint8_t> bytes, const Tensor& tensor) {
+  if (!tensor.defined() || static_cast<int64_t>(bytes.size()) != tensor.num_bytes()) {
+    return absl::InternalError(absl::StrCat("upload of ", bytes.size(), " bytes to a tensor of ",
+                                            tensor.defined() ? tensor.num_bytes() : 0));
+  }
+  if (!bytes.empty()) std::memcpy(tensor.raw(), bytes.data(), bytes.size());
+  return absl::OkStatus();
+}
+
+absl::Status CpuDevice::Download(const Tensor& tensor, absl::Span<uint8_t> bytes) {
+  if (!tensor.defined() || static_cast<int64_t>(bytes.size()) != tensor.num_bytes()) {
+    return absl::InternalError(absl::StrCat("download of a tensor of ",
+                                            tensor.defined() ? tensor.num_bytes() : 0, " bytes to ",
+                                            bytes.size()));
+  }
+  if (!bytes.empty()) std::memcpy(bytes.data(), tensor.raw(), bytes.size());
+  return absl::OkStatus();
+}
+
+absl::Status CpuDevice::Synchronize() { return absl::OkStatus(); }
+
+absl::StatusOr<Tensor> CpuDevice::Workspace(int64_t bytes) {
+  return Allocate({bytes}, DType::kU8, MemoryOwner::kWorkspace);
+}
+
+}  // namespace ltx::cpu

@@ -1,0 +1,168 @@
+#include <cmath>
+
+#include "absl/status/status.h"
+#include "kernels/cpu/cpu_device.h"
+#include "kernels/cpu/fast_math.h"
+#include "kernels/cpu/operand_check.h"
+#include "kernels/cpu/parallel.h"
+#include "kernels/cpu/row_lookup.h"
+#include "kernels/cpu/statistics.h"
+#include "kernels/cpu/vector.h"
+#include "kernels/status_macros.h"
+
+namespace ltx::cpu {
+namespace {
+
+/// Calls body(row) for the rows of x's innermost axis.
+template <typename Body>
+void ForEachRow(int threads, int64_t grain, const Tensor& x, const Body& body) {
+  ParallelFor(threads, x.shape().num_rows(), RowGrain(grain, x.dim(-1)),
+              [&](int64_t begin, int64_t end) {
+                for (int64_t row = begin; row < end; ++row) body(row);
+              });
+}
+
+int64_t GrainOf(Activation activation) {
+  return activation == Activation::kNone ? kCheapGrain : kCostlyGrain;
+}
+
+/// Mean and inverse standard deviation of a row, the variance from centred values.
+struct RowMoments {
+  float mean;
+  float inverse_std;
+};
+
+template <typename T>
+RowMoments MomentsOf(const T* row, int64_t count, float epsilon) {
+  const auto n = static_cast<float>(count);
+  const float mean = RowSum(row, count, [](Vec v) { return v; }) / n;
+  const Vec centre = Broadcast(mean);
+  const float squares = RowSum(row, count, [centre](Vec v) { return (v - centre) * (v - centre); });
+  return {mean, 1.0f / std::sqrt(squares / n + epsilon)};
+}
+
+/// y = act((x - mean) * inverse_std * (1 + scale) + shift) row by row, with the moments that
+/// moments_of(row, width) returns.
+template <typename MomentsFunction>
+void ModulateRows(int threads, const Tensor& x, const Tensor& y, const RowVectors& scale,
+                  const RowVectors& shift, Activation activation,
+                  const MomentsFunction& moments_of) {
+  const int64_t width = x.dim(-1);
+  const Vec one = Broadcast(1.0f);
+  DispatchFloat(x.dtype(), [&](auto element) {
+    using T = decltype(element);
+    const RowLookup<T> scales(scale, x);
+    const RowLookup<T> shifts(shift, x);
+    DispatchActivation(activation, [&](auto activate) {
+      ForEachRow(threads, GrainOf(activation), x, [&](int64_t row) {
+        const T* source = x.data<T>() + row * width;
+        T* target = y.data<T>() + row * width;
+        const T* factors = scales.Row(row);
+        const T* terms = shifts.Row(row);
+        const RowMoments moments = moments_of(source, width);
+        const Vec mean = Broadcast(moments.mean);
+        const Vec inverse = Broadcast(moments.inverse_std);
+        ForEachGroup(width, [&](int64_t i, auto lanes) {
+          const Vec normed = (lanes.Load(source + i) - mean) * inverse;
+          lanes.Store(target + i,
+                      activate(normed * (one + lanes.Load(factors + i)) + lanes.Load(terms + i)));
+        });
+      });
+    });
+  });
+}
+
+absl::Status CheckModulation(absl::string_view operation, const Tensor& x, const RowVectors& scale,
+                             const RowVectors& shift) {
+  LTX_RETURN_IF_ERROR(CheckFloat(operation, x, 2));
+  LTX_RETURN_IF_ERROR(CheckRowVectors(operation, x, scale));
+  return CheckRowVectors(operation, x, shift);
+}
+
+}  // namespace
+
+absl::StatusOr<Tensor> CpuDevice::RmsNorm(const Tensor& x, const Tensor& weight, float epsilon,
+                                          bool one_plus_weight, Activation activation) {
+  LTX_RETURN_IF_ERROR(CheckFloat("RmsNorm", x, 1));
+  LTX_RETURN_IF_ERROR(CheckOptionalVector("RmsNorm", x, weight, x.dim(-1)));
+  LTX_ASSIGN_OR_RETURN(Tensor y, Allocate(x.shape(), x.dtype(), MemoryOwner::kActivations));
+  const int64_t width = x.dim(-1);
+  const Vec base = Broadcast(one_plus_weight ? 1.0f : 0.0f);
+  DispatchFloat(x.dtype(), [&](auto element) {
+    using T = decltype(element);
+    const T* weights = weight.data<T>();
+    DispatchActivation(activation, [&](auto activate) {
+      ForEachRow(threads_, GrainOf(activation), x, [&](int64_t row) {
+        const T* source = x.data<T>() + row * width;
+        T* target = y.data<T>() + row * width;
+        const Vec inverse = Broadcast(InverseRms(source, width, epsilon));
+        ForEachGroup(width, [&](int64_t i, auto lanes) {
+          Vec v = lanes.Load(source + i) * inverse;
+          if (weights != nullptr) v = v * (base + lanes.Load(weights + i));
+          lanes.Store(target + i, activate(v));
+        });
+      });
+    });
+  });
+  return y;
+}
+
+absl::StatusOr<Tensor> CpuDevice::RmsNormModulate(const Tensor& x, float epsilon,
+                                                  const RowVectors& scale,
+                                                  const RowVectors& shift) {
+  LTX_RETURN_IF_ERROR(CheckModulation("RmsNormModulate", x, scale, shift));
+  LTX_ASSIGN_OR_RETURN(Tensor y, Allocate(x.shape(), x.dtype(), MemoryOwner::kActivations));
+  ModulateRows(threads_, x, y, scale, shift, Activation::kNone,
+               [epsilon](const auto* row, int64_t width) {
+                 return RowMoments{0.0f, InverseRms(row, width, epsilon)};
+               });
+  return y;
+}
+
+absl::StatusOr<Tensor> CpuDevice::LayerNormModulate(const Tensor& x, float epsilon,
+                                                    const RowVectors& scale,
+                                                    const RowVectors& shift) {
+  LTX_RETURN_IF_ERROR(CheckModulation("LayerNormModulate", x, scale, shift));
+  LTX_ASSIGN_OR_RETURN(Tensor y, Allocate(x.shape(), x.dtype(), MemoryOwner::kActivations));
+  ModulateRows(
+      threads_, x, y, scale, shift, Activation::kNone,
+      [epsilon](const auto* row, int64_t width) { return MomentsOf(row, width, epsilon); });
+  return y;
+}
+
+absl::StatusOr<Tensor> CpuDevice::Modulate(const Tensor& x, const RowVectors& scale,
+                                           const RowVectors& shift, Activation activation) {
+  LTX_RETURN_IF_ERROR(CheckModulation("Modulate", x, scale, shift));
+  LTX_ASSIGN_OR_RETURN(Tensor y, Allocate(x.shape(), x.dtype(), MemoryOwner::kActivations));
+  // Subtracting 0 and multiplying by 1 are exact.
+  ModulateRows(threads_, x, y, scale, shift, activation, [](const auto*, int64_t) {
+    return RowMoments{0.0f, 1.0f};
+  });
+  return y;
+}
+
+absl::StatusOr<Tensor> CpuDevice::AddGated(const Tensor& x, const Tensor& y,
+                                           const RowVectors& gate) {
+  LTX_RETURN_IF_ERROR(CheckFloat("AddGated", x, 2));
+  LTX_RETURN_IF_ERROR(CheckSame("AddGated", x, y));
+  LTX_RETURN_IF_ERROR(CheckRowVectors("AddGated", x, gate));
+  LTX_ASSIGN_OR_RETURN(Tensor sum, Allocate(x.shape(), x.dtype(), MemoryOwner::kActivations));
+  const int64_t width = x.dim(-1);
+  DispatchFloat(x.dtype(), [&](auto element) {
+    using T = decltype(element);
+    const RowLookup<T> gates(gate, x);
+    ForEachRow(threads_, kCheapGrain, x, [&](int64_t row) {
+      const T* base = x.data<T>() + row * width;
+      const T* update = y.data<T>() + row * width;
+      T* target = sum.data<T>() + row * width;
+      const T* factors = gates.Row(row);
+      ForEachGroup(width, [&](int64_t i, auto lanes) {
+        lanes.Store(target + i,
+                    lanes.Load(base + i) + lanes.Load(update + i) * lanes.Load(factors + i));
+      });
+    });
+  });
+  return sum;
+}
+
+}  // namespace ltx::cpu

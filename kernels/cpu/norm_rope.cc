@@ -1,0 +1,237 @@
+#include <cmath>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "kernels/cpu/cpu_device.h"
+#include "kernels/cpu/fast_math.h"
+#include "kernels/cpu/operand_check.h"
+#include "kernels/cpu/parallel.h"
+#include "kernels/cpu/statistics.h"
+#include "kernels/cpu/vector.h"
+#include "kernels/status_macros.h"
+
+namespace ltx::cpu {
+namespace {
+
+bool IsOneOr(int64_t extent, int64_t full) { return extent == 1 || extent == full; }
+
+absl::Status CheckTables(absl::string_view operation, const Tensor& x, int64_t heads,
+                         const RopeTable& rope) {
+  if (!rope.defined()) return absl::OkStatus();
+  LTX_RETURN_IF_ERROR(CheckSame(operation, rope.cos, rope.sin));
+  if (rope.cos.dtype() != x.dtype()) {
+    return OperandError(operation, "rope tables must have the dtype of x", {&x, &rope.cos});
+  }
+  const Shape& table = rope.cos.shape();
+  const int64_t width = x.dim(2);
+  bool fits = false;
+  if (rope.kind == RopeTable::Kind::kSplit) {
+    fits = table.rank() == 4 && IsOneOr(table.dim(0), x.dim(0)) && IsOneOr(table.dim(1), heads) &&
+           table.dim(2) == x.dim(1) && 2 * table.dim(3) == width / heads;
+  } else {
+    fits = table.rank() == 3 && IsOneOr(table.dim(0), x.dim(0)) && table.dim(1) == x.dim(1) &&
+           table.dim(2) == width && width / heads % 2 == 0;
+  }
+  if (!fits) {
+    return OperandError(operation, absl::StrCat("rope tables do not fit ", heads, " heads of x"),
+                        {&x, &rope.cos});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckHeads(absl::string_view operation, const Tensor& x, int64_t heads) {
+  LTX_RETURN_IF_ERROR(CheckFloat(operation, x));
+  if (x.rank() != 3 || heads < 1 || x.dim(2) % heads != 0) {
+    return OperandError(operation,
+                        absl::StrCat("x must be [B, N, heads * d] for ", heads, " heads"), {&x});
+  }
+  return absl::OkStatus();
+}
+
+/// Finds the table rows of a token; a batch or head axis of extent 1 serves all.
+template <typename T>
+class TableLookup {
+ public:
+  explicit TableLookup(const RopeTable& rope) : cos_(rope.cos.data<T>()), sin_(rope.sin.data<T>()) {
+    if (!rope.defined()) return;
+    const Shape& shape = rope.cos.shape();
+    const bool split = rope.kind == RopeTable::Kind::kSplit;
+    row_ = shape.dim(-1);
+    const int64_t plane = shape.dim(-2) * row_;
+    head_stride_ = split && shape.dim(1) > 1 ? plane : 0;
+    batch_stride_ = shape.dim(0) > 1 ? (split ? shape.dim(1) : 1) * plane : 0;
+  }
+  const T* Cos(int64_t batch, int64_t token, int64_t head) const {
+    return cos_ + Offset(batch, token, head);
+  }
+  const T* Sin(int64_t batch, int64_t token, int64_t head) const {
+    return sin_ + Offset(batch, token, head);
+  }
+
+ private:
+  int64_t Offset(int64_t batch, int64_t token, int64_t head) const {
+    return batch * batch_stride_ + head * head_stride_ + token * row_;
+  }
+  const T* cos_;
+  const T* sin_;
+  int64_t row_ = 0;
+  int64_t head_stride_ = 0;
+  int64_t batch_stride_ = 0;
+};
+
+/// What to multiply x by: per head one over its root mean square, and a weight per element.
+template <typename T>
+struct Scaling {
+  float inverse_rms;
+  const T* weight;  // null: none
+  float base;       // 1 for (1 + weight), else 0
+
+  template <typename Lanes>
+  Vec operator()(const T* source, int64_t i, Lanes lanes) const {
+    const Vec v = lanes.Load(source + i) * Broadcast(inverse_rms);
+    return weight == nullptr ? v : v * (Broadcast(base) + lanes.Load(weight + i));
+  }
+};
+
+/// One head, pairs (j, j + half).
+template <typename T>
+void RotateSplit(const T* source, T* target, int64_t half, const Scaling<T>& scaling, const T* cos,
+                 const T* sin) {
+  const Scaling<T> second{scaling.inverse_rms,
+                          scaling.weight == nullptr ? nullptr : scaling.weight + half,
+                          scaling.base};
+  ForEachGroup(half, [&](int64_t i, auto lanes) {
+    const Vec a = scaling(source, i, lanes);
+    const Vec b = second(source + half, i, lanes);
+    const Vec c = lanes.Load(cos + i);
+    const Vec s = lanes.Load(sin + i);
+    lanes.Store(target + i, a * c - b * s);
+    lanes.Store(target + half + i, b * c + a * s);
+  });
+}
+
+/// `count` elements from `begin` of the row, pairs (2j, 2j + 1).
+template <typename T>
+void RotateInterleaved(const T* source, T* target, int64_t count, const Scaling<T>& scaling,
+                       const T* cos, const T* sin) {
+  const Vec even_negative = _mm256_setr_ps(-0.0f, 0.0f, -0.0f, 0.0f, -0.0f, 0.0f, -0.0f, 0.0f);
+  ForEachGroup(count, [&](int64_t i, auto lanes) {
+    const Vec v = scaling(source, i, lanes);
+    const Vec s = _mm256_xor_ps(lanes.Load(sin + i), even_negative);
+    lanes.Store(target + i, v * lanes.Load(cos + i) + SwapPairs(v) * s);
+  });
+}
+
+/// Normalisation of NormRope, or none.
+struct NormChoice {
+  enum class Kind : uint8_t { kNone, kFullWidth, kPerHead } kind = Kind::kNone;
+  Tensor weight;
+  float base = 0.0f;
+  float epsilon = 0.0f;
+};
+
+/// Rotates (if tables are given) the token's row after scaling it.
+template <typename T>
+void NormRopeRow(const T* source, T* target, int64_t batch, int64_t token, int64_t heads,
+                 int64_t head_width, const NormChoice& norm, const RopeTable& rope,
+                 const TableLookup<T>& tables) {
+  const bool per_head = norm.kind == NormChoice::Kind::kPerHead;
+  const T* weight = norm.weight.data<T>();
+  float inverse = 1.0f;
+  if (norm.kind == NormChoice::Kind::kFullWidth) {
+    inverse = InverseRms(source, heads * head_width, norm.epsilon);
+  }
+  for (int64_t head = 0; head < heads; ++head) {
+    const int64_t offset = head * head_width;
+    const T* x = source + offset;
+    T* y = target + offset;
+    if (per_head) inverse = InverseRms(x, head_width, norm.epsilon);
+    const Scaling<T> scaling{inverse, weight == nullptr || per_head ? weight : weight + offset,
+                             norm.base};
+    if (!rope.defined()) {
+      ForEachGroup(head_width,
+                   [&](int64_t i, auto lanes) { lanes.Store(y + i, scaling(x, i, lanes)); });
+    } else if (rope.kind == RopeTable::Kind::kSplit) {
+      RotateSplit(x, y, head_width / 2, scaling, tables.Cos(batch, token, head),
+                  tables.Sin(batch, token, head));
+    } else {
+      RotateInterleaved(x, y, head_width, scaling, tables.Cos(batch, token, 0) + offset,
+                        tables.Sin(batch, token, 0) + offset);
+    }
+  }
+}
+
+void NormRopeAll(int threads, const Tensor& x, const Tensor& y, int64_t heads,
+                 const NormChoice& norm, const RopeTable& rope) {
+  const int64_t tokens = x.dim(1);
+  const int64_t width = x.dim(2);
+  DispatchFloat(x.dtype(), [&](auto element) {
+    using T = decltype(element);
+    const TableLookup<T> tables(rope);
+    ParallelFor(threads, x.dim(0) * tokens, RowGrain(kCheapGrain, width),
+                [&](int64_t begin, int64_t end) {
+                  for (int64_t row = begin; row < end; ++row) {
+                    NormRopeRow(x.data<T>() + row * width, y.data<T>() + row * width, row / tokens,
+                                row % tokens, heads, width / heads, norm, rope, tables);
+                  }
+                });
+  });
+}
+
+}  // namespace
+
+absl::StatusOr<Tensor> CpuDevice::NormRope(const Tensor& x, const NormRopeOptions& options) {
+  LTX_RETURN_IF_ERROR(CheckHeads("NormRope", x, options.heads));
+  const bool per_head = options.span == NormRopeOptions::Span::kPerHead;
+  LTX_RETURN_IF_ERROR(CheckOptionalVector("NormRope", x, options.weight,
+                                          per_head ? x.dim(2) / options.heads : x.dim(2)));
+  LTX_RETURN_IF_ERROR(CheckTables("NormRope", x, options.heads, options.rope));
+  LTX_ASSIGN_OR_RETURN(Tensor y, Allocate(x.shape(), x.dtype(), MemoryOwner::kActivations));
+  NormChoice norm;
+  norm.kind = per_head ? NormChoice::Kind::kPerHead : NormChoice::Kind::kFullWidth;
+  norm.weight = options.weight;
+  norm.base = options.one_plus_weight ? 1.0f : 0.0f;
+  norm.epsilon = options.epsilon;
+  NormRopeAll(threads_, x, y, options.heads, norm, options.rope);
+  return y;
+}
+
+absl::StatusOr<Tensor> CpuDevice::Rope(const Tensor& x, int64_t heads, const RopeTable& rope) {
+  LTX_RETURN_IF_ERROR(CheckHeads("Rope", x, heads));
+  if (!rope.defined()) return OperandError("Rope", "needs tables", {&x, &rope.cos});
+  LTX_RETURN_IF_ERROR(CheckTables("Rope", x, heads, rope));
+  LTX_ASSIGN_OR_RETURN(Tensor y, Allocate(x.shape(), x.dtype(), MemoryOwner::kActivations));
+  NormRopeAll(threads_, x, y, heads, NormChoice{}, rope);
+  return y;
+}
+
+absl::StatusOr<Tensor> CpuDevice::HeadGate(const Tensor& x, const Tensor& logits) {
+  LTX_RETURN_IF_ERROR(CheckFloat("HeadGate", x));
+  LTX_RETURN_IF_ERROR(CheckFloat("HeadGate", logits));
+  const bool fits = x.rank() == 3 && logits.rank() == 3 && logits.dtype() == x.dtype() &&
+                    logits.dim(0) == x.dim(0) && logits.dim(1) == x.dim(1) && logits.dim(2) > 0 &&
+                    x.dim(2) % logits.dim(2) == 0;
+  if (!fits) {
+    return OperandError("HeadGate", "needs x [B, N, heads * d] and logits [B, N, heads]",
+                        {&x, &logits});
+  }
+  LTX_ASSIGN_OR_RETURN(Tensor y, Allocate(x.shape(), x.dtype(), MemoryOwner::kActivations));
+  const int64_t width = x.dim(2) / logits.dim(2);
+  DispatchFloat(x.dtype(), [&](auto element) {
+    using T = decltype(element);
+    ParallelFor(threads_, logits.num_elements(), RowGrain(kCheapGrain, width),
+                [&](int64_t begin, int64_t end) {
+                  for (int64_t head = begin; head < end; ++head) {
+                    const auto logit = static_cast<float>(logits.data<T>()[head]);
+                    const Vec gate = Broadcast(2.0f) * Sigmoid(Broadcast(logit));
+                    ForEachGroup(width, [&](int64_t i, auto lanes) {
+                      const int64_t at = head * width + i;
+                      lanes.Store(y.data<T>() + at, lanes.Load(x.data<T>() + at) * gate);
+                    });
+                  }
+                });
+  });
+  return y;
+}
+
+}  // namespace ltx::cpu

@@ -1,0 +1,100 @@
+#include "kernels/cpu/operand_check.h"
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+
+namespace ltx::cpu {
+namespace {
+
+bool IsF32OrBF16(const Tensor& x) { return x.dtype() == DType::kF32 || x.dtype() == DType::kBF16; }
+
+}  // namespace
+
+absl::Status OperandError(absl::string_view operation, absl::string_view problem,
+                          std::initializer_list<const Tensor*> operands) {
+  std::string message = absl::StrCat(operation, ": ", problem, "; operands");
+  const char* separator = " ";
+  for (const Tensor* operand : operands) {
+    if (operand->defined()) {
+      absl::StrAppend(&message, separator, operand->shape().ToString(), " ",
+                      DTypeName(operand->dtype()));
+    } else {
+      absl::StrAppend(&message, separator, "undefined");
+    }
+    separator = ", ";
+  }
+  return absl::InternalError(message);
+}
+
+absl::Status CheckFloat(absl::string_view operation, const Tensor& x, int min_rank) {
+  if (!x.defined()) return OperandError(operation, "needs its operand", {&x});
+  if (!IsF32OrBF16(x)) {
+    return absl::UnimplementedError(absl::StrCat(operation, ": dtype ", DTypeName(x.dtype()),
+                                                 " is not supported, only F32 and BF16"));
+  }
+  if (x.rank() < min_rank) {
+    return OperandError(operation, absl::StrCat("needs a rank of at least ", min_rank), {&x});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckSame(absl::string_view operation, const Tensor& x, const Tensor& y) {
+  if (absl::Status status = CheckFloat(operation, x); !status.ok()) return status;
+  if (!y.defined() || y.shape() != x.shape() || y.dtype() != x.dtype()) {
+    return OperandError(operation, "operands must have one shape and dtype", {&x, &y});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckOptionalVector(absl::string_view operation, const Tensor& x, const Tensor& vector,
+                                 int64_t length) {
+  if (!vector.defined()) return absl::OkStatus();
+  return CheckVector(operation, x, vector, length);
+}
+
+absl::Status CheckVector(absl::string_view operation, const Tensor& x, const Tensor& vector,
+                         int64_t length) {
+  if (!vector.defined() || vector.shape() != Shape({length}) || vector.dtype() != x.dtype()) {
+    return OperandError(operation,
+                        absl::StrCat("needs a vector of length ", length, " in the dtype of x"),
+                        {&x, &vector});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckRowVectors(absl::string_view operation, const Tensor& x,
+                             const RowVectors& vectors) {
+  const Tensor& rows = vectors.rows;
+  const Tensor& index = vectors.index;
+  if (!rows.defined() || rows.rank() != 2 || rows.dtype() != x.dtype()) {
+    return OperandError(operation, "row vectors must be [U, W] in the dtype of x", {&x, &rows});
+  }
+  if (vectors.offset < 0 || vectors.offset + x.dim(-1) > rows.dim(1)) {
+    return OperandError(operation,
+                        absl::StrCat("row vectors at offset ", vectors.offset, " are too short"),
+                        {&x, &rows});
+  }
+  const int64_t tokens = x.shape().num_rows();
+  if (!index.defined()) {
+    if (tokens > 0 && rows.dim(0) != 1 && rows.dim(0) != x.dim(0)) {
+      return OperandError(operation, "without an index there must be one row, or one per batch",
+                          {&x, &rows});
+    }
+    return absl::OkStatus();
+  }
+  if (index.dtype() != DType::kI32 || index.shape() != Shape({tokens})) {
+    return OperandError(operation, "the row index must be I32 with one entry per token",
+                        {&x, &rows, &index});
+  }
+  for (int64_t token = 0; token < tokens; ++token) {
+    const int32_t row = index.data<int32_t>()[token];
+    if (row < 0 || row >= rows.dim(0)) {
+      return OperandError(operation, absl::StrCat("row index ", row, " of token ", token),
+                          {&x, &rows, &index});
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace ltx::cpu

@@ -1,0 +1,56 @@
+#ifndef LTX_KERNELS_CPU_OPERAND_CHECK_H_
+#define LTX_KERNELS_CPU_OPERAND_CHECK_H_
+
+#include <initializer_list>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "kernels/op_types.h"
+#include "kernels/tensor.h"
+
+namespace ltx::cpu {
+
+/// Checks of operands. Each failure names the operation and what it was given: INTERNAL for
+/// operands that do not fit together, UNIMPLEMENTED for a dtype other than f32 and bf16.
+
+/// INTERNAL "<operation>: <problem>; operands <shape dtype>, ...".
+absl::Status OperandError(absl::string_view operation, absl::string_view problem,
+                          std::initializer_list<const Tensor*> operands);
+
+/// `x` is given, of rank >= `min_rank`, and f32 or bf16.
+absl::Status CheckFloat(absl::string_view operation, const Tensor& x, int min_rank = 0);
+
+/// `x` passes CheckFloat and `y` has its shape and dtype.
+absl::Status CheckSame(absl::string_view operation, const Tensor& x, const Tensor& y);
+
+/// `vector` is undefined, or [length] of x's dtype.
+absl::Status CheckOptionalVector(absl::string_view operation, const Tensor& x, const Tensor& vector,
+                                 int64_t length);
+/// As CheckOptionalVector, and given.
+absl::Status CheckVector(absl::string_view operation, const Tensor& x, const Tensor& vector,
+                         int64_t length);
+
+/// `vectors` gives every token of x [B, ..., D] a row, with every index in range.
+absl::Status CheckRowVectors(absl::string_view operation, const Tensor& x,
+                             const RowVectors& vectors);
+
+/// Calls body with a value of the element type (float or BFloat16) of a checked dtype.
+template <typename Body>
+auto DispatchFloat(DType dtype, const Body& body) {
+  if (dtype == DType::kBF16) return body(BFloat16{});
+  return body(float{});
+}
+
+/// Elements below which a loop of cheap (a few instructions) or costly (an exponential) steps is
+/// not worth handing to a second thread: some ten microseconds of work.
+inline constexpr int64_t kCheapGrain = 1 << 15;
+inline constexpr int64_t kCostlyGrain = 1 << 13;
+
+/// Rows of `width` elements that make up `elements`.
+inline int64_t RowGrain(int64_t elements, int64_t width) {
+  return elements / (width < 1 ? 1 : width) + 1;
+}
+
+}  // namespace ltx::cpu
+
+#endif  // LTX_KERNELS_CPU_OPERAND_CHECK_H_

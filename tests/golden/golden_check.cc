@@ -1,0 +1,111 @@
+// Runs golden cases: golden_check [flags] PATH...
+//
+// Walks files and folders, computes every case with the engine's code, compares all outputs with
+// the reference's values and ends with "N passed, N failed". The exit status is 0 only if at least
+// one case ran and all passed.
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/flags/parse.h"
+#include "absl/flags/usage.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "kernels/cpu/cpu_device.h"
+#include "kernels/status_macros.h"
+#include "tests/golden/golden_run.h"
+#include "tests/golden/registered_components.h"
+
+ABSL_FLAG(std::string, device, "cpu", "where the engine computes: cpu");
+ABSL_FLAG(int, threads, 0, "threads of one operation; 0: one per core this process may use");
+ABSL_FLAG(std::vector<std::string>, only, {},
+          "components to run: whole dotted names, or a trailing \".*\"");
+ABSL_FLAG(std::string, only_file, "", "a file of components to run, one a line, # comments");
+ABSL_FLAG(std::string, models, "", "folder of the model sets that cases name (default: models)");
+
+namespace ltx::golden {
+namespace {
+
+/// A path as the user meant it: `bazel run` starts the program elsewhere.
+std::string FromUser(const std::string& path) {
+  const char* const folder = std::getenv("BUILD_WORKING_DIRECTORY");
+  return folder == nullptr ? path : (std::filesystem::path(folder) / path).string();
+}
+
+std::string ModelsDir() {
+  if (!absl::GetFlag(FLAGS_models).empty()) return FromUser(absl::GetFlag(FLAGS_models));
+  const char* const workspace = std::getenv("BUILD_WORKSPACE_DIRECTORY");
+  return workspace == nullptr ? "models" : (std::filesystem::path(workspace) / "models").string();
+}
+
+absl::StatusOr<RunOptions> ReadOptions(const std::vector<char*>& arguments) {
+  RunOptions options;
+  for (size_t i = 1; i < arguments.size(); ++i) options.paths.push_back(FromUser(arguments[i]));
+  if (options.paths.empty()) {
+    return absl::InvalidArgumentError("no files or folders given");
+  }
+  options.only = absl::GetFlag(FLAGS_only);
+  if (const std::string list = absl::GetFlag(FLAGS_only_file); !list.empty()) {
+    std::ifstream stream(FromUser(list));
+    std::stringstream text;
+    if (!stream || !(text << stream.rdbuf())) {
+      return absl::InvalidArgumentError(absl::StrCat("--only_file ", list, ": cannot read"));
+    }
+    const std::vector<std::string> names = ParseComponentList(text.str());
+    if (names.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat("--only_file ", list, ": names nothing"));
+    }
+    options.only.insert(options.only.end(), names.begin(), names.end());
+  }
+  return options;
+}
+
+absl::StatusOr<std::unique_ptr<Device>> CreateDevice() {
+  const std::string name = absl::GetFlag(FLAGS_device);
+  const int threads = absl::GetFlag(FLAGS_threads);
+  if (name != "cpu") {
+    return absl::InvalidArgumentError(absl::StrCat("--device is ", name, ", legal is cpu"));
+  }
+  if (threads < 0) {
+    return absl::InvalidArgumentError(absl::StrCat("--threads is ", threads, ", legal from 0"));
+  }
+  cpu::CpuDeviceOptions options;
+  options.threads = threads;
+  LTX_ASSIGN_OR_RETURN(std::unique_ptr<Device> device, cpu::CpuDevice::Create(options));
+  return device;
+}
+
+absl::StatusOr<bool> Main(const std::vector<char*>& arguments) {
+  LTX_ASSIGN_OR_RETURN(const RunOptions options, ReadOptions(arguments));
+  LTX_ASSIGN_OR_RETURN(const std::unique_ptr<Device> device, CreateDevice());
+  const GoldenContext context{device.get(), ModelsDir()};
+  LTX_ASSIGN_OR_RETURN(const RunSummary summary,
+                       RunCases(options, RegisteredComponents(), context, std::cout));
+  std::cout << summary.model_files << " model files, " << summary.filtered
+            << " cases not selected\n"
+            << summary.passed << " passed, " << summary.failed << " failed\n";
+  return summary.failed == 0 && summary.passed > 0;
+}
+
+}  // namespace
+}  // namespace ltx::golden
+
+int main(int argc, char** argv) {
+  absl::SetProgramUsageMessage("golden_check [flags] PATH...");
+  const std::vector<char*> arguments = absl::ParseCommandLine(argc, argv);
+  const absl::StatusOr<bool> passed = ltx::golden::Main(arguments);
+  if (!passed.ok()) {
+    std::cerr << "golden_check: " << passed.status().message() << "\n";
+    return 1;
+  }
+  return *passed ? 0 : 1;
+}

@@ -1,0 +1,37 @@
+#include "tests/golden/registered_components.h"
+
+// Each area has its own block of includes and calls below, so that additions stay apart.
+
+// audio
+
+// dit
+
+// media
+
+// pipeline
+
+// text
+
+// video
+
+namespace ltx::golden {
+
+ComponentRegistry RegisteredComponents() {
+  ComponentRegistry registry;
+
+  // audio
+
+  // dit
+
+  // media
+
+  // pipeline
+
+  // text
+
+  // video
+
+  return registry;
+}
+
+}  // namespace ltx::golden
