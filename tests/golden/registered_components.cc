@@ -7,6 +7,7 @@
 // dit
 
 // media
+#include "tests/golden/media_components.h"
 
 // pipeline
 
@@ -24,6 +25,7 @@ ComponentRegistry RegisteredComponents() {
   // dit
 
   // media
+  RegisterMediaComponents(&registry);
 
   // pipeline
 
