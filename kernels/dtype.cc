@@ -26,8 +26,6 @@ absl::string_view DTypeName(DType dtype) {
       return "I32";
     case DType::kI64:
       return "I64";
-    case DType::kI16:
-      return "I16";
     case DType::kBool:
       return "BOOL";
   }
