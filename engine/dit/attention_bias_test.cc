@@ -71,12 +71,14 @@ TEST(AttentionBiasTest, BadMasksAreNamed) {
   mask.keys = 3;
   mask.values.assign(9, 1.0f);
   mask.values[4] = 1.5f;
-  EXPECT_THAT(
-      SelfAttentionBias(*device, mask, 2, 3, DType::kF32, "video.attention_mask").status().message(),
-      HasSubstr("video.attention_mask[4] is 1.5; it must lie in [0, 1]"));
-  EXPECT_THAT(
-      SelfAttentionBias(*device, mask, 2, 4, DType::kF32, "video.attention_mask").status().message(),
-      HasSubstr("video.attention_mask is [1, 3, 3] with 9 values; [2 or 1, 4 or 1, 4]"));
+  EXPECT_THAT(SelfAttentionBias(*device, mask, 2, 3, DType::kF32, "video.attention_mask")
+                  .status()
+                  .message(),
+              HasSubstr("video.attention_mask[4] is 1.5; it must lie in [0, 1]"));
+  EXPECT_THAT(SelfAttentionBias(*device, mask, 2, 4, DType::kF32, "video.attention_mask")
+                  .status()
+                  .message(),
+              HasSubstr("video.attention_mask is [1, 3, 3] with 9 values; [2 or 1, 4 or 1, 4]"));
 }
 
 }  // namespace

@@ -110,10 +110,10 @@ std::vector<float> FrequencyGrid(double theta, int64_t count, bool double_precis
   const float base = static_cast<float>(theta);
   const float step = count > 1 ? 1.0f / static_cast<float>(count - 1) : 0.0f;
   for (int64_t k = 0; k < count; ++k) {
-    // The upper half counts down from the end, so that the end is met exactly.
+    // torch.linspace: the upper half counts down from the end, with one rounding.
     const float exponent = (k < count / 2 || count == 1)
                                ? step * static_cast<float>(k)
-                               : 1.0f - step * static_cast<float>(count - k - 1);
+                               : std::fma(-step, static_cast<float>(count - k - 1), 1.0f);
     grid[k] = std::pow(base, exponent) * static_cast<float>(kPi) / 2.0f;
   }
   return grid;

@@ -19,6 +19,7 @@
 #include "gtest/gtest.h"
 #include "kernels/cpu/cpu_device.h"
 #include "kernels/host_copy.h"
+#include "kernels/status_macros.h"
 
 namespace ltx::dit {
 

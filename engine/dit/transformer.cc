@@ -99,7 +99,7 @@ absl::StatusOr<std::shared_ptr<const PreparedStream>> Transformer::Prepare(
   const absl::string_view name = StreamName(kind);
   if (!Has(kind)) {
     return absl::InvalidArgumentError(
-        absl::StrCat(name, " tokens were given to a model without a ", name, " stream"));
+        absl::StrCat(name, " tokens were given to a model that has no ", name, " stream"));
   }
   if (layout.batch < 1 || layout.tokens < 0) {
     return absl::InvalidArgumentError(
@@ -153,7 +153,7 @@ absl::Status Transformer::CheckModality(StreamKind kind, const Modality& modalit
   const std::string name(StreamName(kind));
   if (!Has(kind)) {
     return absl::InvalidArgumentError(
-        absl::StrCat(name, " tokens were given to a model without a ", name, " stream"));
+        absl::StrCat(name, " tokens were given to a model that has no ", name, " stream"));
   }
   if (modality.prepared == nullptr || modality.prepared->kind != kind) {
     return absl::InvalidArgumentError(

@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -135,9 +137,13 @@ absl::Status Transformer::LoadStream(StreamKind kind, WeightLoader& loader) {
   }
   if (is_video && config_.use_keyframes_abs_pos_embedding &&
       loader.Has("keyframes_abs_pos_embedding")) {
-    LTX_ASSIGN_OR_RETURN(const Tensor bias, loader.Get("keyframes_abs_pos_embedding", {1, width}));
+    LTX_ASSIGN_OR_RETURN(const std::vector<float> bias,
+                         loader.GetHost("keyframes_abs_pos_embedding", {1, width}));
+    std::vector<float> rows(width, 0.0f);
+    rows.insert(rows.end(), bias.begin(), bias.end());
+    LTX_ASSIGN_OR_RETURN(keyframe_rows_,
+                         TensorFromFloats(*device_, rows, {2, width}, dtype_, loader.owner()));
     LTX_ASSIGN_OR_RETURN(keyframe_scale_, ZeroTensor(*device_, {1, width}, dtype_, loader.owner()));
-    LTX_ASSIGN_OR_RETURN(keyframe_rows_, device_->Concat({keyframe_scale_, bias}, 0));
   }
   return absl::OkStatus();
 }

@@ -97,7 +97,8 @@ absl::StatusOr<RopeCase> ReadRopeCase(const GoldenCase& golden, const std::strin
   rope.spec.theta = params.value("theta", 10000.0);
   rope.spec.max_position = MaxPositions(params.at(absl::StrCat(key, "_max_pos")));
   rope.spec.double_precision = params.value("frequencies_precision", "") == "float64";
-  rope.spec.use_middle = params.value("use_middle_indices_grid", true);
+  // Cross-modal attention takes the middle whatever the streams take.
+  rope.spec.use_middle = cross || params.value("use_middle_indices_grid", true);
   LTX_ASSIGN_OR_RETURN(rope.positions, golden.InputFloats(input));
   LTX_ASSIGN_OR_RETURN(const Shape shape, golden.InputShape(input));
   rope.batch = shape.dim(0);

@@ -9,6 +9,7 @@
 #include "tests/golden/dit_components.h"
 
 // media
+#include "tests/golden/media_components.h"
 
 // pipeline
 #include "tests/golden/pipeline_components.h"
@@ -31,6 +32,7 @@ ComponentRegistry RegisteredComponents() {
   RegisterDitComponents(&registry);
 
   // media
+  RegisterMediaComponents(&registry);
 
   // pipeline
   RegisterPipelineComponents(&registry);
