@@ -336,7 +336,11 @@ absl::Status RunPrompts(const GoldenCase& golden, const GoldenContext& context,
     LTX_RETURN_IF_ERROR(outputs->Set(device, absl::StrCat(prompt, ".video"), video));
     LTX_RETURN_IF_ERROR(outputs->Set(device, absl::StrCat(prompt, ".audio"), audio));
     if (absl::string_view(prompt) == "positive") {
-      LTX_RETURN_IF_ERROR(SetDuration(golden, device, golden.Resolve(pack), contexts, outputs));
+      // The head read the contexts as the diffusion part gets them: rounded.
+      text::PromptContexts rounded;
+      LTX_ASSIGN_OR_RETURN(rounded.video, device.Cast(video, DType::kF32));
+      LTX_ASSIGN_OR_RETURN(rounded.audio, device.Cast(audio, DType::kF32));
+      LTX_RETURN_IF_ERROR(SetDuration(golden, device, golden.Resolve(pack), rounded, outputs));
     }
   }
   return absl::OkStatus();
