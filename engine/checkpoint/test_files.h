@@ -30,7 +30,7 @@ class SafetensorsWriter {
   static SafetensorsWriter Copy(const std::string& path);
 
   SafetensorsWriter& Metadata(const std::string& key, const std::string& value);
-  SafetensorsWriter& Metadata(const std::string& key, const nlohmann::json& value) {
+  SafetensorsWriter& JsonMetadata(const std::string& key, const nlohmann::json& value) {
     return Metadata(key, value.dump());
   }
   SafetensorsWriter& RemoveMetadata(const std::string& key);

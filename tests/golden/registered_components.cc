@@ -6,14 +6,19 @@
 #include "tests/golden/audio_components.h"
 
 // dit
+#include "tests/golden/dit_components.h"
 
 // media
+#include "tests/golden/media_components.h"
 
 // pipeline
+#include "tests/golden/pipeline_components.h"
 
 // text
+#include "tests/golden/text_components.h"
 
 // video
+#include "tests/golden/video_components.h"
 
 namespace ltx::golden {
 
@@ -24,14 +29,19 @@ ComponentRegistry RegisteredComponents() {
   RegisterAudioComponents(&registry);
 
   // dit
+  RegisterDitComponents(&registry);
 
   // media
+  RegisterMediaComponents(&registry);
 
   // pipeline
+  RegisterPipelineComponents(&registry);
 
   // text
+  RegisterTextComponents(&registry);
 
   // video
+  RegisterVideoComponents(&registry);
 
   return registry;
 }
