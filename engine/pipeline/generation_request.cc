@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "engine/pipeline/error_details.h"
+#include "engine/sampling/latent_geometry.h"
 #include "kernels/status_macros.h"
 
 namespace ltx::pipeline {
@@ -124,6 +125,21 @@ absl::Status CheckFrames(int64_t num_frames, const RequestLimits& limits) {
   return absl::OkStatus();
 }
 
+// Sound is as long as the picture and has at least one latent frame.
+absl::Status CheckSound(const GenerationRequest& request, const RequestLimits& limits) {
+  const auto has_sound = [&request](int64_t frames) {
+    return sampling::AudioLatentFrames(static_cast<double>(frames) / request.frame_rate.value()) >=
+           1;
+  };
+  if (has_sound(request.num_frames)) return absl::OkStatus();
+  int64_t longer = request.num_frames;
+  while (longer <= limits.max_frames && !has_sound(longer)) longer += kFrameStep;
+  return Refuse(kReasonFrameLimit, "num_frames", absl::StrCat(request.num_frames),
+                longer <= limits.max_frames ? absl::StrCat(longer) : "none",
+                absl::StrCat("at frame_rate ", request.frame_rate.ToString(),
+                             " it is too short to have sound"));
+}
+
 absl::Status CheckSize(absl::string_view field, int64_t size, Recipe recipe,
                        const RequestLimits& limits) {
   const int64_t multiple = SizeMultiple(recipe);
@@ -221,6 +237,7 @@ absl::Status ValidateRequest(const GenerationRequest& request, const RequestLimi
   LTX_RETURN_IF_ERROR(CheckUnsupportedFields(request));
   LTX_RETURN_IF_ERROR(CheckPrompt(request, limits));
   LTX_RETURN_IF_ERROR(CheckFrames(request.num_frames, limits));
+  LTX_RETURN_IF_ERROR(CheckSound(request, limits));
   LTX_RETURN_IF_ERROR(CheckSize("height", request.height, request.recipe, limits));
   LTX_RETURN_IF_ERROR(CheckSize("width", request.width, request.recipe, limits));
   const DType noise_dtype = request.noise_dtype.value_or(DType::kF32);

@@ -1,0 +1,16 @@
+#ifndef LTX_TESTS_GOLDEN_PIPELINE_COMPONENTS_H_
+#define LTX_TESTS_GOLDEN_PIPELINE_COMPONENTS_H_
+
+#include "tests/golden/golden_case.h"
+
+namespace ltx::golden {
+
+/// schedule.constants, shape.counts, patchify.*, noiser.gaussian, sampler.* and pipeline.*.
+void RegisterPipelineComponents(ComponentRegistry* registry);
+
+/// The part of them that runs whole pipelines: pipeline.*.
+void RegisterPipelineRuns(ComponentRegistry* registry);
+
+}  // namespace ltx::golden
+
+#endif  // LTX_TESTS_GOLDEN_PIPELINE_COMPONENTS_H_
