@@ -20,12 +20,12 @@ absl::string_view DTypeName(DType dtype) {
       return "U8";
     case DType::kI8:
       return "I8";
+    case DType::kI16:
+      return "I16";
     case DType::kI32:
       return "I32";
     case DType::kI64:
       return "I64";
-    case DType::kI16:
-      return "I16";
     case DType::kBool:
       return "BOOL";
   }

@@ -1,0 +1,35 @@
+#include "engine/pipeline/error_details.h"
+
+#include <utility>
+
+#include "absl/strings/cord.h"
+
+namespace ltx::pipeline {
+namespace {
+
+void SetPart(absl::string_view url, const std::string& text, absl::Status* status) {
+  if (!text.empty()) status->SetPayload(url, absl::Cord(text));
+}
+
+std::string GetPart(absl::string_view url, const absl::Status& status) {
+  const auto payload = status.GetPayload(url);
+  return payload.has_value() ? std::string(*payload) : std::string();
+}
+
+}  // namespace
+
+absl::Status WithDetail(absl::Status status, const ErrorDetail& detail) {
+  SetPart(kErrorReasonUrl, detail.reason, &status);
+  SetPart(kErrorFieldUrl, detail.field, &status);
+  SetPart(kErrorValueUrl, detail.value, &status);
+  SetPart(kErrorLegalUrl, detail.legal, &status);
+  return status;
+}
+
+std::optional<ErrorDetail> GetErrorDetail(const absl::Status& status) {
+  if (!status.GetPayload(kErrorReasonUrl).has_value()) return std::nullopt;
+  return ErrorDetail{GetPart(kErrorReasonUrl, status), GetPart(kErrorFieldUrl, status),
+                     GetPart(kErrorValueUrl, status), GetPart(kErrorLegalUrl, status)};
+}
+
+}  // namespace ltx::pipeline

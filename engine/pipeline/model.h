@@ -1,0 +1,91 @@
+#ifndef LTX_ENGINE_PIPELINE_MODEL_H_
+#define LTX_ENGINE_PIPELINE_MODEL_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "engine/checkpoint/model_set.h"
+#include "engine/pipeline/frame_rate.h"
+#include "engine/pipeline/generation_request.h"
+#include "kernels/device.h"
+
+namespace ltx::pipeline {
+
+struct ModelParts;
+
+/// What a request gets where it leaves a field open.
+struct RequestDefaults {
+  int64_t height = 0;
+  int64_t width = 0;
+  int64_t num_frames = 0;
+  FrameRate frame_rate;
+  uint64_t seed = 10;
+};
+
+struct ModelOptions {
+  /// kF32 or kBF16: weights, activations and latents of everything but the vocoder, which always
+  /// computes in f32.
+  DType compute_dtype = DType::kBF16;
+};
+
+/// A model set on a device: text encoder, transformer, VAE decoder, spatial upsampler (if there is
+/// one), audio decoder and vocoder. Immutable after loading; jobs borrow it. Like its device it is
+/// driven by one thread at a time.
+class Model {
+ public:
+  /// Cross-checks the files, then loads them onto `device`, which must outlive the model.
+  /// INVALID_ARGUMENT (COMPONENT_MISMATCH) where files do not belong together, NOT_FOUND or
+  /// INVALID_ARGUMENT naming file and tensor, UNIMPLEMENTED for a form that is not supported,
+  /// RESOURCE_EXHAUSTED when the device is too small.
+  static absl::StatusOr<std::unique_ptr<Model>> Load(Device* device,
+                                                     const checkpoint::ModelSet& files,
+                                                     const ModelOptions& options);
+  ~Model();
+  Model(const Model&) = delete;
+  Model& operator=(const Model&) = delete;
+
+  Device& device() const { return *device_; }
+  DType compute_dtype() const { return compute_dtype_; }
+
+  /// The set's name, e.g. "ltx-tiny".
+  const std::string& name() const { return name_; }
+  /// "distilled" or "dev".
+  const std::string& kind() const { return kind_; }
+  /// `model_version` of the transformer file, e.g. "2.5.1"; empty if it has none.
+  const std::string& version() const { return version_; }
+  const RequestDefaults& defaults() const { return defaults_; }
+  const RequestLimits& limits() const { return limits_; }
+  /// Recipes this set can run, in order of preference.
+  const std::vector<Recipe>& recipes() const { return recipes_; }
+  /// Samples per second of the waveform.
+  int64_t sample_rate() const;
+
+  /// A request with the defaults filled in: prompt empty, first recipe.
+  GenerationRequest DefaultRequest() const;
+
+  /// ValidateRequest with this model's limits, and whether the set can run the recipe
+  /// (FAILED_PRECONDITION, MODEL_KIND_MISMATCH or COMPONENT_MISSING).
+  absl::Status Validate(const GenerationRequest& request) const;
+
+  /// The components, for the jobs of this package.
+  const ModelParts& parts() const { return *parts_; }
+
+ private:
+  Model();
+
+  Device* device_ = nullptr;
+  DType compute_dtype_ = DType::kF32;
+  std::string name_, kind_, version_;
+  RequestDefaults defaults_;
+  RequestLimits limits_;
+  std::vector<Recipe> recipes_;
+  std::unique_ptr<ModelParts> parts_;
+};
+
+}  // namespace ltx::pipeline
+
+#endif  // LTX_ENGINE_PIPELINE_MODEL_H_
