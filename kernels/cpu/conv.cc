@@ -1,26 +1,166 @@
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/cpu/conv_geometry.h"
 #include "kernels/cpu/cpu_device.h"
+#include "kernels/cpu/operand_check.h"
+#include "kernels/cpu/packed_conv.h"
+#include "kernels/cpu/tile_product.h"
+#include "kernels/status_macros.h"
 
 namespace ltx::cpu {
+namespace {
+
+absl::Status CheckConvInput(absl::string_view operation, const Tensor& x, const ConvWeight& weight,
+                            bool transposed) {
+  LTX_RETURN_IF_ERROR(CheckFloat(operation, x));
+  if (!weight.defined()) return OperandError(operation, "needs a prepared weight", {&x});
+  const auto& packed = static_cast<const PackedConv&>(*weight.prepared);
+  if (packed.transposed != transposed) {
+    return OperandError(operation, "the weight was prepared for the other kind of convolution",
+                        {&x});
+  }
+  if (x.rank() != weight.kernel.rank() + 2 || x.dim(-1) != weight.in_channels ||
+      x.dtype() != packed.dtype) {
+    return OperandError(operation,
+                        absl::StrCat("weight has ", weight.in_channels, " input channels, kernel ",
+                                     weight.kernel.ToString(), ", ", DTypeName(packed.dtype)),
+                        {&x});
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<ConvWeight> CpuDevice::PackConv(const Tensor& weight, const Tensor& bias,
+                                               bool transposed, MemoryOwner owner) {
+  const int channel_axis = transposed ? 1 : 0;
+  ConvWeight result;
+  result.out_channels = weight.dim(channel_axis);
+  result.in_channels = weight.dim(1 - channel_axis);
+  result.kernel = Shape(weight.shape().dims().subspan(2));
+  auto packed = std::make_shared<PackedConv>();
+  packed->dtype = weight.dtype();
+  packed->transposed = transposed;
+  packed->taps = result.kernel.num_elements();
+  packed->strips = (result.out_channels + kStripColumns - 1) / kStripColumns;
+  if (packed->taps == 0) {
+    return OperandError("PrepareConv", "kernel extents must be positive", {&weight});
+  }
+  const int64_t padded_channels = packed->strips * kStripColumns;
+  LTX_ASSIGN_OR_RETURN(packed->weight,
+                       Allocate({packed->strips, packed->taps, result.in_channels, kStripColumns},
+                                weight.dtype(), owner));
+  ConvWeightStrides strides;
+  strides.output_channel = packed->taps * (transposed ? 1 : result.in_channels);
+  strides.input_channel = packed->taps * (transposed ? result.out_channels : 1);
+  PackConvWeight(threads_, weight.raw(), strides, result.in_channels, result.out_channels, *packed);
+  if (bias.defined()) {
+    LTX_ASSIGN_OR_RETURN(packed->bias, Allocate({padded_channels}, DType::kF32, owner));
+    float* values = packed->bias.data<float>();
+    std::fill_n(values, padded_channels, 0.0f);
+    DispatchFloat(bias.dtype(), [&](auto element) {
+      const auto* from = bias.data<decltype(element)>();
+      for (int64_t i = 0; i < result.out_channels; ++i) values[i] = static_cast<float>(from[i]);
+    });
+  }
+  result.prepared = std::move(packed);
+  return result;
+}
 
 absl::StatusOr<ConvWeight> CpuDevice::PrepareConv(const Tensor& weight, const Tensor& bias,
                                                   MemoryOwner owner) {
-  return absl::UnimplementedError("cpu: PrepareConv");
-}
-
-absl::StatusOr<Tensor> CpuDevice::Conv(const Tensor& x, const ConvWeight& weight,
-                                       const ConvOptions& options) {
-  return absl::UnimplementedError("cpu: Conv");
+  LTX_RETURN_IF_ERROR(CheckFloat("PrepareConv", weight));
+  if (weight.rank() < 3 || weight.rank() > 5) {
+    return OperandError("PrepareConv", "weight must be [N, C, one to three kernel extents]",
+                        {&weight});
+  }
+  LTX_RETURN_IF_ERROR(CheckOptionalVector("PrepareConv", weight, bias, weight.dim(0)));
+  return PackConv(weight, bias, /*transposed=*/false, owner);
 }
 
 absl::StatusOr<ConvWeight> CpuDevice::PrepareConvTranspose1d(const Tensor& weight,
                                                              const Tensor& bias,
                                                              MemoryOwner owner) {
-  return absl::UnimplementedError("cpu: PrepareConvTranspose1d");
+  LTX_RETURN_IF_ERROR(CheckFloat("PrepareConvTranspose1d", weight));
+  if (weight.rank() != 3) {
+    return OperandError("PrepareConvTranspose1d", "weight must be [C, N, k]", {&weight});
+  }
+  LTX_RETURN_IF_ERROR(CheckOptionalVector("PrepareConvTranspose1d", weight, bias, weight.dim(1)));
+  return PackConv(weight, bias, /*transposed=*/true, owner);
+}
+
+absl::StatusOr<Tensor> CpuDevice::Conv(const Tensor& x, const ConvWeight& weight,
+                                       const ConvOptions& options) {
+  LTX_RETURN_IF_ERROR(CheckConvInput("Conv", x, weight, /*transposed=*/false));
+  ConvTask task;
+  const int spatial = weight.kernel.rank();
+  Shape shape = x.shape();
+  for (int axis = 0; axis < spatial; ++axis) {
+    auto placed = MakeConvAxis(axis, x.dim(axis + 1), weight.kernel.dim(axis), options.axes[axis]);
+    if (!placed.ok()) return OperandError("Conv", placed.status().message(), {&x});
+    task.geometry.axes[3 - spatial + axis] = *placed;
+    shape.set_dim(axis + 1, placed->output);
+  }
+  shape.set_dim(-1, weight.out_channels);
+  const Tensor& residual = options.residual;
+  if (residual.defined() && (residual.shape() != shape || residual.dtype() != x.dtype())) {
+    return OperandError("Conv", absl::StrCat("residual must be ", shape.ToString()),
+                        {&x, &residual});
+  }
+  task.geometry.batch = x.dim(0);
+  task.geometry.channels = weight.in_channels;
+  task.residual = residual.raw();
+  task.activation = options.activation;
+  return RunConvTask(x, weight, shape, task);
 }
 
 absl::StatusOr<Tensor> CpuDevice::ConvTranspose1d(const Tensor& x, const ConvWeight& weight,
                                                   int64_t stride, int64_t padding) {
-  return absl::UnimplementedError("cpu: ConvTranspose1d");
+  LTX_RETURN_IF_ERROR(CheckConvInput("ConvTranspose1d", x, weight, /*transposed=*/true));
+  if (stride < 1 || padding < 0) {
+    return OperandError(
+        "ConvTranspose1d",
+        absl::StrCat("stride ", stride, " must be positive and padding ", padding, " not negative"),
+        {&x});
+  }
+  const int64_t kernel = weight.kernel.dim(0);
+  const int64_t length = (x.dim(1) - 1) * stride - 2 * padding + kernel;
+  const Shape shape = {x.dim(0), x.dim(1) == 0 ? 0 : std::max<int64_t>(0, length),
+                       weight.out_channels};
+  // Output u = q * stride + f - padding, 0 <= f < stride, is the sum over i of x[q - i] with tap
+  // f + i * stride: a plain convolution over q with taps running backwards, for each phase f.
+  ConvTask task;
+  ConvAxis& axis = task.geometry.axes[2];
+  const int64_t first = padding / stride;
+  axis.input = x.dim(1);
+  axis.output = shape.dim(1) == 0 ? 0 : (shape.dim(1) - 1 + padding) / stride + 1 - first;
+  axis.kernel = (kernel + stride - 1) / stride;
+  axis.dilation = -1;
+  axis.pad_before = -first;
+  task.geometry.batch = x.dim(0);
+  task.geometry.channels = weight.in_channels;
+  task.phases = stride;
+  task.crop = (padding - first * stride) * weight.out_channels;
+  return RunConvTask(x, weight, shape, task);
+}
+
+absl::StatusOr<Tensor> CpuDevice::RunConvTask(const Tensor& x, const ConvWeight& weight,
+                                              const Shape& shape, ConvTask& task) {
+  LTX_ASSIGN_OR_RETURN(Tensor y, Allocate(shape, x.dtype(), MemoryOwner::kActivations));
+  if (y.num_elements() == 0) return y;
+  task.input = x.raw();
+  task.weight = static_cast<const PackedConv*>(weight.prepared.get());
+  task.out_channels = weight.out_channels;
+  task.batch_elements = y.num_elements() / shape.dim(0);
+  task.output = y.raw();
+  const ConvBlocking blocking = ChooseConvBlocking(task, threads_);
+  LTX_ASSIGN_OR_RETURN(const Tensor scratch, Workspace(blocking.scratch_bytes()));
+  RunConv(task, blocking, scratch.raw());
+  return y;
 }
 
 }  // namespace ltx::cpu

@@ -9,6 +9,8 @@
 
 namespace ltx::cpu {
 
+struct ConvTask;
+
 struct CpuDeviceOptions {
   /// Threads of one operation; 0: one per core this process may use.
   int threads = 0;
@@ -16,8 +18,8 @@ struct CpuDeviceOptions {
   HostMemory* memory = nullptr;
 };
 
-/// The operations on the host processor: oneDNN for matrix products and convolutions, own loops
-/// for the rest. Storage f32 or bf16, arithmetic f32.
+/// The operations on the host processor: oneDNN for matrix products, own loops for the
+/// rest. Storage f32 or bf16, arithmetic f32.
 class CpuDevice final : public Device {
  public:
   /// FAILED_PRECONDITION on a processor without AVX2 and FMA.
@@ -127,6 +129,13 @@ class CpuDevice final : public Device {
 
   /// Scratch for one operation.
   absl::StatusOr<Tensor> Workspace(int64_t bytes);
+
+  // conv.cc
+  absl::StatusOr<ConvWeight> PackConv(const Tensor& weight, const Tensor& bias, bool transposed,
+                                      MemoryOwner owner);
+  /// Allocates the result, of this shape, and scratch, completes `task` and runs it.
+  absl::StatusOr<Tensor> RunConvTask(const Tensor& x, const ConvWeight& weight, const Shape& shape,
+                                     ConvTask& task);
 
   const int threads_;
   HostMemory* const memory_;

@@ -64,7 +64,14 @@ class CountingMemory final : public HostMemory {
 /// A device over a CountingMemory, random operands, and comparisons.
 class CpuDeviceTest : public ::testing::Test {
  protected:
-  void SetUp() override { device_ = MakeDevice(/*threads=*/2); }
+  void SetUp() override {
+    CpuDeviceOptions options;
+    options.threads = 2;
+    options.memory = &memory_;
+    auto device = CpuDevice::Create(options);
+    ASSERT_TRUE(device.ok()) << device.status();
+    device_ = *std::move(device);
+  }
   void TearDown() override {
     if (device_ == nullptr) return;
     const MemoryLedger::Snapshot seen = device_->ledger().Read();
@@ -74,15 +81,6 @@ class CpuDeviceTest : public ::testing::Test {
     }
     EXPECT_EQ(seen.total.peak_bytes, memory_.total().peak_bytes);
     EXPECT_EQ(seen.by_owner[static_cast<int>(MemoryOwner::kWorkspace)].live_bytes, 0);
-  }
-
-  std::unique_ptr<CpuDevice> MakeDevice(int threads) {
-    CpuDeviceOptions options;
-    options.threads = threads;
-    options.memory = &memory_;
-    auto device = CpuDevice::Create(options);
-    EXPECT_TRUE(device.ok()) << device.status();
-    return device.ok() ? *std::move(device) : nullptr;
   }
 
   /// `count` values of a standard normal distribution times `spread`.

@@ -1,0 +1,72 @@
+#include "kernels/cpu/conv_geometry.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/status_macros.h"
+
+namespace ltx::cpu {
+
+int64_t PaddedSource(int64_t position, int64_t extent, PadMode mode) {
+  switch (mode) {
+    case PadMode::kZeros:
+      return -1;
+    case PadMode::kReplicate:
+      return std::clamp<int64_t>(position, 0, extent - 1);
+    case PadMode::kReflect:
+      return position < 0 ? -position : 2 * (extent - 1) - position;
+    case PadMode::kCircular:
+      return ((position % extent) + extent) % extent;
+  }
+  return -1;
+}
+
+int64_t ConvAxis::Outside(int64_t position) const {
+  return PaddedSource(position, input, pad_mode);
+}
+
+absl::Status CheckPadding(int axis, int64_t extent, int64_t before, int64_t after, PadMode mode) {
+  if (before < 0 || after < 0) {
+    return absl::InternalError(absl::StrCat("axis ", axis, ": padding of ", before, " and ", after,
+                                            ", must not be negative"));
+  }
+  if (before == 0 && after == 0) return absl::OkStatus();
+  if (mode != PadMode::kZeros && extent == 0) {
+    return absl::InternalError(
+        absl::StrCat("axis ", axis, ": an empty axis has nothing to pad with"));
+  }
+  if (mode == PadMode::kReflect && std::max(before, after) >= extent) {
+    return absl::InternalError(absl::StrCat("axis ", axis, ": reflection of ", before, " and ",
+                                            after, " elements needs more than ", extent));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ConvAxis> MakeConvAxis(int axis, int64_t input, int64_t kernel,
+                                      const AxisGeometry& geometry) {
+  if (geometry.stride < 1 || geometry.dilation < 1) {
+    return absl::InternalError(absl::StrCat("axis ", axis, ": stride ", geometry.stride,
+                                            " and dilation ", geometry.dilation,
+                                            " must be positive"));
+  }
+  LTX_RETURN_IF_ERROR(
+      CheckPadding(axis, input, geometry.pad_before, geometry.pad_after, geometry.pad_mode));
+  const int64_t padded = input + geometry.pad_before + geometry.pad_after;
+  const int64_t span = geometry.dilation * (kernel - 1) + 1;
+  if (padded < span && input != 0) {
+    return absl::InternalError(absl::StrCat("axis ", axis, ": ", padded,
+                                            " padded elements are fewer than the kernel's span of ",
+                                            span));
+  }
+  ConvAxis result;
+  result.input = input;
+  result.output = padded < span ? 0 : (padded - span) / geometry.stride + 1;
+  result.kernel = kernel;
+  result.stride = geometry.stride;
+  result.dilation = geometry.dilation;
+  result.pad_before = geometry.pad_before;
+  result.pad_mode = geometry.pad_mode;
+  return result;
+}
+
+}  // namespace ltx::cpu
