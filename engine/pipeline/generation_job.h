@@ -3,29 +3,16 @@
 
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
+#include "engine/pipeline/effective_parameters.h"
 #include "engine/pipeline/generation_request.h"
 #include "engine/pipeline/model.h"
+#include "engine/pipeline/work_unit.h"
 #include "kernels/tensor.h"
 
 namespace ltx::pipeline {
-
-/// What a work unit belongs to.
-enum class Phase : uint8_t { kText, kStage1, kUpsample, kStage2, kVideoDecode, kAudioDecode };
-inline constexpr int kPhaseCount = 6;
-/// "text", "stage1", "upsample", "stage2", "vdecode", "adecode".
-absl::string_view PhaseName(Phase phase);
-
-/// One uninterruptible piece of a job: unit `index` (from 1) of `count` in its phase.
-struct WorkUnit {
-  Phase phase = Phase::kText;
-  int index = 1;
-  int count = 1;
-};
 
 /// What Advance() did.
 struct UnitReport {
@@ -35,33 +22,6 @@ struct UnitReport {
   /// Units finished and planned, over all phases.
   int completed = 0;
   int total = 0;
-};
-
-/// What a run used, so that it can be repeated elsewhere.
-struct EffectiveParameters {
-  Recipe recipe = Recipe::kDistilled;
-  int64_t height = 0, width = 0, num_frames = 0;
-  FrameRate frame_rate;
-  uint64_t seed = 0;
-  /// Seed of the noise added inside the ancestral loop.
-  uint64_t loop_seed = 0;
-  NoiseGenerator noise_generator = NoiseGenerator::kTorchCpu;
-  DType noise_dtype = DType::kF32;
-  /// Launch shape of the torch_cuda generator: large draws depend on it.
-  int64_t noise_multiprocessors = 0, noise_threads_per_multiprocessor = 0;
-  DType compute_dtype = DType::kF32;
-  struct Stage {
-    int64_t height = 0, width = 0;
-    /// "euler" or "euler_ancestral eta=1 s_noise=1".
-    std::string sampler;
-    std::vector<float> sigmas;
-    /// Weight of the noise in the stage's starting point.
-    float noise_scale = 1.0f;
-    int64_t video_tokens = 0, audio_tokens = 0;
-  };
-  std::vector<Stage> stages;
-  /// How the video latent is decoded: "untiled", with a remark where the reference would tile.
-  std::string video_decode_layout;
 };
 
 struct PhaseSeconds {

@@ -5,6 +5,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "engine/pipeline/error_details.h"
+#include "engine/sampling/latent_geometry.h"
+#include "engine/text/utf8.h"
 #include "kernels/status_macros.h"
 
 namespace ltx::pipeline {
@@ -61,31 +63,6 @@ absl::Status CheckUnsupportedFields(const GenerationRequest& r) {
   return absl::OkStatus();
 }
 
-// Well-formed UTF-8 without overlong forms, surrogates and code points above U+10FFFF.
-bool IsUtf8(absl::string_view text) {
-  for (size_t i = 0; i < text.size();) {
-    const auto lead = static_cast<uint8_t>(text[i]);
-    const int more = lead < 0x80           ? 0
-                     : (lead >> 5) == 0x06 ? 1
-                     : (lead >> 4) == 0x0e ? 2
-                     : (lead >> 3) == 0x1e ? 3
-                                           : -1;
-    if (more < 0 || i + more >= text.size()) return false;
-    uint32_t code = more == 0 ? lead : lead & (0x3fu >> more);
-    for (int k = 1; k <= more; ++k) {
-      const auto next = static_cast<uint8_t>(text[i + k]);
-      if ((next >> 6) != 0x02) return false;
-      code = (code << 6) | (next & 0x3fu);
-    }
-    constexpr uint32_t kSmallest[] = {0, 0x80, 0x800, 0x10000};
-    if (code < kSmallest[more] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) {
-      return false;
-    }
-    i += more + 1;
-  }
-  return true;
-}
-
 absl::Status CheckPrompt(const GenerationRequest& request, const RequestLimits& limits) {
   const std::string length = absl::StrCat("of ", request.prompt.size(), " bytes");
   const std::string legal = absl::StrCat("1 to ", limits.max_prompt_bytes, " bytes of UTF-8");
@@ -95,8 +72,9 @@ absl::Status CheckPrompt(const GenerationRequest& request, const RequestLimits& 
   if (static_cast<int64_t>(request.prompt.size()) > limits.max_prompt_bytes) {
     return Refuse(kReasonPromptLength, "prompt", length, legal, "it is too long");
   }
-  if (!IsUtf8(request.prompt)) {
-    return Refuse(kReasonPromptEncoding, "prompt", length, legal, "it is not UTF-8");
+  if (const auto offset = text::FindInvalidUtf8(request.prompt); offset.has_value()) {
+    return Refuse(kReasonPromptEncoding, "prompt", length, legal,
+                  absl::StrCat("byte ", *offset, " is not UTF-8"));
   }
   return absl::OkStatus();
 }
@@ -122,6 +100,21 @@ absl::Status CheckFrames(int64_t num_frames, const RequestLimits& limits) {
                   "frame counts are 8k + 1, and nothing is rounded silently");
   }
   return absl::OkStatus();
+}
+
+// Sound is as long as the picture and has at least one latent frame.
+absl::Status CheckSound(const GenerationRequest& request, const RequestLimits& limits) {
+  const auto has_sound = [&request](int64_t frames) {
+    return sampling::AudioLatentFrames(static_cast<double>(frames) / request.frame_rate.value()) >=
+           1;
+  };
+  if (has_sound(request.num_frames)) return absl::OkStatus();
+  int64_t longer = request.num_frames;
+  while (longer <= limits.max_frames && !has_sound(longer)) longer += kFrameStep;
+  return Refuse(kReasonFrameLimit, "num_frames", absl::StrCat(request.num_frames),
+                longer <= limits.max_frames ? absl::StrCat(longer) : "none",
+                absl::StrCat("at frame_rate ", request.frame_rate.ToString(),
+                             " it is too short to have sound"));
 }
 
 absl::Status CheckSize(absl::string_view field, int64_t size, Recipe recipe,
@@ -221,6 +214,7 @@ absl::Status ValidateRequest(const GenerationRequest& request, const RequestLimi
   LTX_RETURN_IF_ERROR(CheckUnsupportedFields(request));
   LTX_RETURN_IF_ERROR(CheckPrompt(request, limits));
   LTX_RETURN_IF_ERROR(CheckFrames(request.num_frames, limits));
+  LTX_RETURN_IF_ERROR(CheckSound(request, limits));
   LTX_RETURN_IF_ERROR(CheckSize("height", request.height, request.recipe, limits));
   LTX_RETURN_IF_ERROR(CheckSize("width", request.width, request.recipe, limits));
   const DType noise_dtype = request.noise_dtype.value_or(DType::kF32);

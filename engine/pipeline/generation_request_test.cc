@@ -53,6 +53,18 @@ TEST(GenerationRequestTest, NamesTheFrameCountsOnBothSides) {
   }
 }
 
+TEST(GenerationRequestTest, TooShortForSound) {
+  GenerationRequest request = Good();
+  request.num_frames = 1;
+  request.frame_rate = *FrameRate::FromDouble(60);
+  const absl::Status status = ValidateRequest(request, {1, 49, 96, 256, 100});
+  const ErrorDetail detail = GetErrorDetail(status).value_or(ErrorDetail{});
+  EXPECT_EQ(detail.reason, kReasonFrameLimit);
+  EXPECT_EQ(detail.legal, "9");
+  request.frame_rate = *FrameRate::FromDouble(24);
+  EXPECT_EQ(ValidateRequest(request, {1, 49, 96, 256, 100}), absl::OkStatus());
+}
+
 TEST(GenerationRequestTest, SizesFollowTheRecipe) {
   GenerationRequest request = Good();
   request.width = 160;

@@ -30,6 +30,9 @@ struct ModelOptions {
   /// kF32 or kBF16: weights, activations and latents of everything but the vocoder, which always
   /// computes in f32.
   DType compute_dtype = DType::kBF16;
+  /// "distilled" or "dev", over what the set says of itself: nothing in a transformer file tells
+  /// the two apart. Empty: as the set says.
+  std::string kind;
 };
 
 /// A model set on a device: text encoder, transformer, VAE decoder, spatial upsampler (if there is
@@ -76,6 +79,8 @@ class Model {
 
  private:
   Model();
+  /// Name, kind, version, defaults and limits.
+  absl::Status Describe(const checkpoint::ModelSet& files, const ModelOptions& options);
 
   Device* device_ = nullptr;
   DType compute_dtype_ = DType::kF32;

@@ -3,14 +3,19 @@
 // Each area has its own block of includes and calls below, so that additions stay apart.
 
 // audio
+#include "tests/golden/audio_components.h"
 
 // dit
+#include "tests/golden/dit_components.h"
 
 // media
+#include "tests/golden/media_components.h"
 
 // pipeline
+#include "tests/golden/pipeline_components.h"
 
 // text
+#include "tests/golden/text_components.h"
 
 // video
 #include "tests/golden/video_components.h"
@@ -21,14 +26,19 @@ ComponentRegistry RegisteredComponents() {
   ComponentRegistry registry;
 
   // audio
+  RegisterAudioComponents(&registry);
 
   // dit
+  RegisterDitComponents(&registry);
 
   // media
+  RegisterMediaComponents(&registry);
 
   // pipeline
+  RegisterPipelineComponents(&registry);
 
   // text
+  RegisterTextComponents(&registry);
 
   // video
   RegisterVideoComponents(&registry);

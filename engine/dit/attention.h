@@ -1,0 +1,74 @@
+#ifndef LTX_ENGINE_DIT_ATTENTION_H_
+#define LTX_ENGINE_DIT_ATTENTION_H_
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "engine/checkpoint/weight_loader.h"
+#include "engine/dit/perturbations.h"
+#include "engine/stage_observer.h"
+#include "kernels/device.h"
+
+namespace ltx::dit {
+
+struct AttentionConfig {
+  /// Width of the stream that asks, and of the result.
+  int64_t query_dim = 0;
+  /// Width of the sequence that keys and values come from.
+  int64_t context_dim = 0;
+  int64_t heads = 0;
+  int64_t head_dim = 0;
+  float epsilon = 1e-6f;
+  /// Scale each head by 2 sigmoid(logit), the logits being a linear function of the query input.
+  bool gated = false;
+
+  int64_t inner_dim() const { return heads * head_dim; }
+};
+
+struct AttentionInputs {
+  /// [B, Nq, query_dim].
+  Tensor x;
+  /// [B, Nk, context_dim]; undefined: self-attention over x.
+  Tensor context;
+  /// f32 [B or 1, 1, Nq or 1, Nk] or undefined.
+  Tensor bias;
+  /// Undefined: no rotation.
+  RopeTable rope;
+  /// Table of the keys; undefined: `rope`.
+  RopeTable key_rope;
+  /// Samples that skip attention pass their values through instead; self-attention only.
+  KeepFlags keep;
+};
+
+/// Multi-head attention with q/k RMS norm over all heads together, rotary positions and per-head
+/// gates (reference: attention.py, Attention).
+class GatedAttention {
+ public:
+  GatedAttention() = default;
+  /// Reads to_q, to_k, to_v, to_out.0, q_norm, k_norm and, if gated, to_gate_logits.
+  static absl::StatusOr<GatedAttention> Load(checkpoint::WeightLoader loader,
+                                             const AttentionConfig& config);
+
+  /// -> [B, Nq, query_dim]. The observer sees "v", "q_normed", "k_normed", "q_roped", "gates".
+  absl::StatusOr<Tensor> Forward(Device& device, const AttentionInputs& inputs,
+                                 const StageObserver& observer = nullptr) const;
+
+ private:
+  absl::StatusOr<Tensor> NormAndRotate(Device& device, const Tensor& x, const Tensor& weight,
+                                       const RopeTable& rope) const;
+  absl::Status Observe(Device& device, const Tensor& q, const Tensor& k, const Tensor& rotated_q,
+                       const Tensor& v, const StageObserver& observer) const;
+
+  AttentionConfig config_;
+  LinearWeight to_q_;
+  LinearWeight to_k_;
+  LinearWeight to_v_;
+  LinearWeight to_out_;
+  LinearWeight to_gate_logits_;
+  Tensor q_norm_;
+  Tensor k_norm_;
+};
+
+}  // namespace ltx::dit
+
+#endif  // LTX_ENGINE_DIT_ATTENTION_H_

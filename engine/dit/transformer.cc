@@ -1,0 +1,373 @@
+#include "engine/dit/transformer.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "kernels/host_copy.h"
+#include "kernels/status_macros.h"
+
+namespace ltx::dit {
+namespace {
+
+std::vector<float> Scaled(absl::Span<const float> values, float factor) {
+  std::vector<float> scaled(values.begin(), values.end());
+  for (float& value : scaled) value *= factor;
+  return scaled;
+}
+
+/// One value if all rows of the batch agree, else one per row: what RowVectors without an index
+/// understands.
+std::vector<float> PerSample(const std::vector<float>& sigma) {
+  const bool same = std::all_of(sigma.begin(), sigma.end(), [&](float s) { return s == sigma[0]; });
+  return same ? std::vector<float>{sigma[0]} : sigma;
+}
+
+/// Shows rows [U, W] as [batch, count, W], `index` naming the row of every [batch, count].
+absl::Status ObserveRows(Device& device, const StageObserver& observer, const std::string& name,
+                         const Tensor& rows, absl::Span<const int32_t> index, int64_t batch) {
+  if (!observer) return absl::OkStatus();
+  LTX_ASSIGN_OR_RETURN(const Tensor gathered, device.GatherRows(rows, index));
+  LTX_ASSIGN_OR_RETURN(
+      const Tensor shown,
+      gathered.Reshape({batch, static_cast<int64_t>(index.size()) / batch, rows.dim(1)}));
+  observer(name, shown);
+  return absl::OkStatus();
+}
+
+/// The row of every batch row for vectors that PerSample made.
+std::vector<int32_t> SampleIndex(const Tensor& rows, int64_t batch) {
+  std::vector<int32_t> index(batch, 0);
+  for (int64_t b = 0; b < batch && rows.dim(0) > 1; ++b) index[b] = static_cast<int32_t>(b);
+  return index;
+}
+
+/// The row of every timestep handed in, one per token or one per batch row.
+std::vector<int32_t> TimestepIndex(const UniqueTimesteps& unique, int64_t count, int64_t batch,
+                                   int64_t tokens) {
+  std::vector<int32_t> index(count, 0);
+  const int64_t stride = count == batch * tokens ? 1 : tokens;
+  for (int64_t i = 0; i < count && !unique.index.empty(); ++i) index[i] = unique.index[i * stride];
+  return index;
+}
+
+absl::Status CheckSigma(absl::Span<const float> sigma, int64_t batch, absl::string_view name) {
+  const int64_t count = static_cast<int64_t>(sigma.size());
+  if (count != 1 && count != batch) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "%s.sigma holds %d values; 1 or %d (the batch) would be legal", name, count, batch));
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    if (!std::isfinite(sigma[i])) {
+      return absl::InvalidArgumentError(
+          absl::StrFormat("%s.sigma[%d] is %g; it must be finite", name, i, sigma[i]));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckTensor(const Tensor& tensor, DType dtype, absl::string_view name) {
+  if (!tensor.defined() || tensor.rank() != 3) {
+    return absl::InvalidArgumentError(absl::StrCat(name, " has shape ", tensor.shape().ToString(),
+                                                   "; [batch, tokens, channels] would be legal"));
+  }
+  if (tensor.dtype() != dtype) {
+    return absl::InvalidArgumentError(absl::StrCat(name, " is ", DTypeName(tensor.dtype()),
+                                                   "; the model computes in ", DTypeName(dtype)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckExtent(int64_t extent, int64_t expected, absl::string_view name,
+                         absl::string_view what) {
+  if (extent == expected) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrFormat("%s is %d; it must be %d, %s", name, extent, expected, what));
+}
+
+}  // namespace
+
+bool Transformer::Has(StreamKind kind) const {
+  return model_class_ == ModelClass::kAudioVideo ||
+         (kind == StreamKind::kVideo) == (model_class_ == ModelClass::kVideoOnly);
+}
+
+absl::StatusOr<std::shared_ptr<const PreparedStream>> Transformer::Prepare(
+    StreamKind kind, const StreamLayout& layout) const {
+  const absl::string_view name = StreamName(kind);
+  if (!Has(kind)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, " tokens were given to a model that has no ", name, " stream"));
+  }
+  if (layout.batch < 1 || layout.tokens < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("%s layout has batch %d and %d tokens; at least 1 and 0 would be legal",
+                        name, layout.batch, layout.tokens));
+  }
+  const StreamModel& model = ModelOf(kind);
+  auto prepared = std::make_shared<PreparedStream>();
+  prepared->kind = kind;
+  prepared->batch = layout.batch;
+  prepared->tokens = layout.tokens;
+  const int64_t axes = static_cast<int64_t>(model.rope.max_position.size());
+  absl::StatusOr<RopeTable> rope =
+      BuildRopeTable(*device_, model.rope, layout.positions, layout.batch, layout.tokens, dtype_);
+  if (!rope.ok()) {
+    return absl::Status(rope.status().code(), absl::StrCat(name, " ", rope.status().message()));
+  }
+  prepared->rope = *std::move(rope);
+  if (model_class_ == ModelClass::kAudioVideo) {
+    const std::vector<float> times =
+        FirstAxisPositions(layout.positions, layout.batch, axes, layout.tokens);
+    LTX_ASSIGN_OR_RETURN(prepared->cross_rope, BuildRopeTable(*device_, model.cross_rope, times,
+                                                              layout.batch, layout.tokens, dtype_));
+  }
+  if (layout.attention_mask.has_value()) {
+    LTX_ASSIGN_OR_RETURN(
+        prepared->self_bias,
+        SelfAttentionBias(*device_, *layout.attention_mask, layout.batch, layout.tokens, dtype_,
+                          absl::StrCat(name, ".attention_mask")));
+  }
+  if (layout.has_keyframe_slots && !(kind == StreamKind::kVideo && has_keyframe_bias())) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        name, " keyframe slots were requested, but this model has no keyframe embedding (config ",
+        "key use_keyframes_abs_pos_embedding with tensor keyframes_abs_pos_embedding)"));
+  }
+  if (layout.keyframes_mask.empty()) return prepared;
+  LTX_RETURN_IF_ERROR(CheckExtent(static_cast<int64_t>(layout.keyframes_mask.size()),
+                                  layout.batch * layout.tokens,
+                                  absl::StrCat(name, ".keyframes_mask length"), "batch * tokens"));
+  if (kind == StreamKind::kVideo && has_keyframe_bias()) {
+    for (const float mask : layout.keyframes_mask) {
+      prepared->keyframe_index.push_back(mask > 0.0f ? 1 : 0);
+    }
+  }
+  return prepared;
+}
+
+absl::Status Transformer::CheckModality(StreamKind kind, const Modality& modality) const {
+  const std::string name(StreamName(kind));
+  if (!Has(kind)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, " tokens were given to a model that has no ", name, " stream"));
+  }
+  if (modality.prepared == nullptr || modality.prepared->kind != kind) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, ".prepared must come from Prepare() for the ", name, " stream"));
+  }
+  const StreamModel& model = ModelOf(kind);
+  const PreparedStream& prepared = *modality.prepared;
+  LTX_RETURN_IF_ERROR(CheckTensor(modality.latent, dtype_, name + ".latent"));
+  const int64_t batch = modality.latent.dim(0);
+  if (batch < 1 || (prepared.batch != 1 && prepared.batch != batch)) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "%s.latent has batch %d, its positions have %d; equal ones, or positions of batch 1 would "
+        "be legal",
+        name, batch, prepared.batch));
+  }
+  LTX_RETURN_IF_ERROR(CheckExtent(modality.latent.dim(1), prepared.tokens, name + ".latent tokens",
+                                  "the number of positions"));
+  LTX_RETURN_IF_ERROR(CheckExtent(modality.latent.dim(2), model.in_channels,
+                                  name + ".latent channels",
+                                  "the config's latent channels of the stream"));
+  LTX_RETURN_IF_ERROR(CheckTensor(modality.context, dtype_, name + ".context"));
+  LTX_RETURN_IF_ERROR(
+      CheckExtent(modality.context.dim(0), batch, name + ".context batch", "the latent's batch"));
+  LTX_RETURN_IF_ERROR(CheckExtent(modality.context.dim(2), model.context_width,
+                                  name + ".context width", "the config's width of text tokens"));
+  return CheckSigma(modality.sigma, batch, name);
+}
+
+absl::Status Transformer::CheckPair(const Modality* video, const Modality* audio,
+                                    const BatchPerturbations& perturbations) const {
+  if (video == nullptr && audio == nullptr) {
+    return absl::InvalidArgumentError("neither video nor audio was given; at least one is needed");
+  }
+  if (video != nullptr) LTX_RETURN_IF_ERROR(CheckModality(StreamKind::kVideo, *video));
+  if (audio != nullptr) LTX_RETURN_IF_ERROR(CheckModality(StreamKind::kAudio, *audio));
+  const int64_t batch = (video != nullptr ? video : audio)->latent.dim(0);
+  if (video != nullptr && audio != nullptr) {
+    LTX_RETURN_IF_ERROR(
+        CheckExtent(audio->latent.dim(0), batch, "audio.latent batch", "video.latent's batch"));
+  }
+  if (perturbations.empty()) return absl::OkStatus();
+  return CheckExtent(static_cast<int64_t>(perturbations.size()), batch, "perturbations length",
+                     "the batch (or 0 for none)");
+}
+
+absl::StatusOr<Tensor> Transformer::ProjectInput(StreamKind kind, const Modality& modality) const {
+  LTX_ASSIGN_OR_RETURN(const Tensor x, device_->Linear(modality.latent, ModelOf(kind).patchify));
+  const std::vector<int32_t>& marked = modality.prepared->keyframe_index;
+  if (marked.empty()) return x;
+  const int64_t count = x.dim(0) * x.dim(1);
+  std::vector<int32_t> index;
+  index.reserve(count);
+  while (static_cast<int64_t>(index.size()) < count) {
+    index.insert(index.end(), marked.begin(), marked.end());
+  }
+  RowVectors shift;
+  shift.rows = keyframe_rows_;
+  LTX_ASSIGN_OR_RETURN(shift.index, TensorFromInts(*device_, index, {count}));
+  RowVectors scale;
+  scale.rows = keyframe_scale_;
+  return device_->Modulate(x, scale, shift);
+}
+
+absl::Status Transformer::BeginModulation(StreamKind kind, const Modality& modality, StreamRun* run,
+                                          const StageObserver& observer) const {
+  const StreamModel& model = ModelOf(kind);
+  const std::string name(StreamName(kind));
+  const int64_t batch = modality.latent.dim(0);
+  const int64_t tokens = modality.latent.dim(1);
+  const float to_timestep = static_cast<float>(config_.timestep_scale_multiplier);
+  LTX_ASSIGN_OR_RETURN(const UniqueTimesteps unique,
+                       GroupTimesteps(modality.timesteps, batch, tokens, name + ".timesteps"));
+  run->timesteps = Scaled(unique.values, to_timestep);
+  run->timestep_index =
+      TimestepIndex(unique, static_cast<int64_t>(modality.timesteps.size()), batch, tokens);
+  LTX_ASSIGN_OR_RETURN(const AdaLayerNormSingle::Result adaln,
+                       model.adaln.Forward(*device_, run->timesteps));
+  Tensor index;
+  if (!unique.index.empty()) {
+    LTX_ASSIGN_OR_RETURN(index, TensorFromInts(*device_, unique.index, {batch * tokens}));
+  }
+  run->embedded = {adaln.embedded, index, 0};
+  run->block.modulation = {{adaln.modulation, index, 0}, model.config.width};
+  LTX_RETURN_IF_ERROR(ObserveRows(*device_, observer, name + "_modulation", adaln.modulation,
+                                  run->timestep_index, batch));
+  LTX_RETURN_IF_ERROR(ObserveRows(*device_, observer, name + "_embedded_timestep", adaln.embedded,
+                                  run->timestep_index, batch));
+  if (model.prompt_adaln.defined()) {
+    LTX_ASSIGN_OR_RETURN(
+        const AdaLayerNormSingle::Result prompt,
+        model.prompt_adaln.Forward(*device_, Scaled(PerSample(modality.sigma), to_timestep)));
+    run->block.prompt = {{prompt.modulation, Tensor(), 0}, model.config.width};
+    LTX_RETURN_IF_ERROR(ObserveRows(*device_, observer, name + "_prompt_modulation",
+                                    prompt.modulation, SampleIndex(prompt.modulation, batch),
+                                    batch));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Transformer::BeginCross(StreamKind kind, const Modality& modality,
+                                     const Modality& other, StreamRun* run,
+                                     const StageObserver& observer) const {
+  const StreamModel& model = ModelOf(kind);
+  const std::string name(StreamName(kind));
+  const int64_t batch = modality.latent.dim(0);
+  LTX_ASSIGN_OR_RETURN(const AdaLayerNormSingle::Result cross,
+                       model.cross_adaln.Forward(*device_, run->timesteps));
+  run->block.cross = {{cross.modulation, run->embedded.index, 0}, model.config.width};
+  LTX_RETURN_IF_ERROR(ObserveRows(*device_, observer, name + "_cross_scale_shift", cross.modulation,
+                                  run->timestep_index, batch));
+  // Two factors, each rounded: first to a timestep, then by the ratio of the two multipliers.
+  const float to_timestep = static_cast<float>(config_.timestep_scale_multiplier);
+  const float ratio = static_cast<float>(config_.av_ca_timestep_scale_multiplier /
+                                         config_.timestep_scale_multiplier);
+  LTX_ASSIGN_OR_RETURN(const AdaLayerNormSingle::Result gate,
+                       model.cross_gate_adaln.Forward(
+                           *device_, Scaled(Scaled(PerSample(other.sigma), to_timestep), ratio)));
+  run->block.cross_gate = {{gate.modulation, Tensor(), 0}, model.config.width};
+  return ObserveRows(*device_, observer, name + "_cross_gate", gate.modulation,
+                     SampleIndex(gate.modulation, batch), batch);
+}
+
+absl::StatusOr<Transformer::StreamRun> Transformer::Begin(StreamKind kind, const Modality& modality,
+                                                          const Modality* other,
+                                                          const StageObserver& observer) const {
+  const StreamModel& model = ModelOf(kind);
+  const std::string name(StreamName(kind));
+  StreamRun run;
+  LTX_ASSIGN_OR_RETURN(run.state, ProjectInput(kind, modality));
+  if (observer) observer(name + "_x", run.state);
+  LTX_RETURN_IF_ERROR(BeginModulation(kind, modality, &run, observer));
+  run.block.context = modality.context;
+  if (model.caption_1.defined()) {
+    LinearOptions gelu;
+    gelu.activation = Activation::kGeluTanh;
+    LTX_ASSIGN_OR_RETURN(const Tensor hidden,
+                         device_->Linear(modality.context, model.caption_1, gelu));
+    LTX_ASSIGN_OR_RETURN(run.block.context, device_->Linear(hidden, model.caption_2));
+  }
+  if (observer) observer(name + "_context", run.block.context);
+  if (modality.context_mask.has_value()) {
+    LTX_ASSIGN_OR_RETURN(run.block.context_bias,
+                         ContextBias(*device_, *modality.context_mask, modality.latent.dim(0),
+                                     modality.latent.dim(1), modality.context.dim(1), dtype_,
+                                     name + ".context_mask"));
+  }
+  run.block.self_bias = modality.prepared->self_bias;
+  run.block.rope = modality.prepared->rope;
+  run.block.cross_rope = modality.prepared->cross_rope;
+  run.block.enabled = modality.enabled;
+  if (other != nullptr) LTX_RETURN_IF_ERROR(BeginCross(kind, modality, *other, &run, observer));
+  return run;
+}
+
+absl::StatusOr<Tensor> Transformer::Finish(StreamKind kind, const StreamRun& run) const {
+  const StreamModel& model = ModelOf(kind);
+  RowVectors shift = run.embedded;
+  RowVectors scale = run.embedded;
+  LTX_ASSIGN_OR_RETURN(shift.rows,
+                       device_->ScaleShiftChannels(run.embedded.rows, Tensor(), model.head_shift));
+  LTX_ASSIGN_OR_RETURN(scale.rows,
+                       device_->ScaleShiftChannels(run.embedded.rows, Tensor(), model.head_scale));
+  LTX_ASSIGN_OR_RETURN(const Tensor normed,
+                       device_->LayerNormModulate(run.state, model.config.epsilon, scale, shift));
+  return device_->Linear(normed, model.proj_out);
+}
+
+absl::StatusOr<StreamPair> Transformer::Forward(const Modality* video, const Modality* audio,
+                                                const BatchPerturbations& perturbations,
+                                                const StageObserver& observer) const {
+  LTX_RETURN_IF_ERROR(CheckPair(video, audio, perturbations));
+  StreamPair velocity;
+  // A stream without tokens takes part in nothing.
+  const auto set_aside_if_empty = [&](StreamKind kind, const Modality*& modality,
+                                      Tensor* result) -> absl::Status {
+    if (modality == nullptr || modality->latent.dim(1) > 0) return absl::OkStatus();
+    LTX_ASSIGN_OR_RETURN(
+        *result, device_->Allocate({modality->latent.dim(0), 0, ModelOf(kind).out_channels}, dtype_,
+                                   MemoryOwner::kActivations));
+    modality = nullptr;
+    return absl::OkStatus();
+  };
+  LTX_RETURN_IF_ERROR(set_aside_if_empty(StreamKind::kVideo, video, &velocity.video));
+  LTX_RETURN_IF_ERROR(set_aside_if_empty(StreamKind::kAudio, audio, &velocity.audio));
+
+  StreamRun video_run;
+  StreamRun audio_run;
+  if (video != nullptr) {
+    LTX_ASSIGN_OR_RETURN(video_run, Begin(StreamKind::kVideo, *video, audio, observer));
+  }
+  if (audio != nullptr) {
+    LTX_ASSIGN_OR_RETURN(audio_run, Begin(StreamKind::kAudio, *audio, video, observer));
+  }
+  TransformerBlock::States states = {std::move(video_run.state), std::move(audio_run.state)};
+  for (int64_t i = 0; i < num_blocks(); ++i) {
+    const auto keep = [&](PerturbationKind kind) { return KeepFlagsOf(perturbations, kind, i); };
+    LTX_ASSIGN_OR_RETURN(states,
+                         blocks_[i].Forward(*device_, std::move(states),
+                                            video != nullptr ? &video_run.block : nullptr,
+                                            {keep(PerturbationKind::kSkipVideoSelfAttention),
+                                             keep(PerturbationKind::kSkipAudioToVideoAttention)},
+                                            audio != nullptr ? &audio_run.block : nullptr,
+                                            {keep(PerturbationKind::kSkipAudioSelfAttention),
+                                             keep(PerturbationKind::kSkipVideoToAudioAttention)}));
+    if (observer && video != nullptr) observer(absl::StrCat("block", i, "_video"), states.video);
+    if (observer && audio != nullptr) observer(absl::StrCat("block", i, "_audio"), states.audio);
+  }
+  video_run.state = std::move(states.video);
+  audio_run.state = std::move(states.audio);
+  if (video != nullptr) {
+    LTX_ASSIGN_OR_RETURN(velocity.video, Finish(StreamKind::kVideo, video_run));
+  }
+  if (audio != nullptr) {
+    LTX_ASSIGN_OR_RETURN(velocity.audio, Finish(StreamKind::kAudio, audio_run));
+  }
+  return velocity;
+}
+
+}  // namespace ltx::dit

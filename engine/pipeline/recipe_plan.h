@@ -1,0 +1,43 @@
+#ifndef LTX_ENGINE_PIPELINE_RECIPE_PLAN_H_
+#define LTX_ENGINE_PIPELINE_RECIPE_PLAN_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "engine/pipeline/effective_parameters.h"
+#include "engine/pipeline/generation_request.h"
+#include "engine/pipeline/stage_spec.h"
+#include "engine/pipeline/work_unit.h"
+#include "engine/sampling/torch_cuda_generator.h"
+
+namespace ltx::pipeline {
+
+/// What a plan depends on besides the request.
+struct PlanInputs {
+  bool ancestral_stage_1 = false;
+  /// False if the contexts are given.
+  bool encode_prompt = true;
+  DType compute_dtype = DType::kF32;
+  bool on_cuda = false;
+  sampling::CudaLaunchShape cuda_launch_shape;
+};
+
+/// A request compiled: what to compute, in which units, with which numbers.
+struct RecipePlan {
+  EffectiveParameters parameters;
+  /// Without initial latents.
+  std::vector<StageSpec> stages;
+  std::vector<WorkUnit> units;
+};
+
+/// `request` must be valid.
+RecipePlan MakePlan(const GenerationRequest& request, const PlanInputs& inputs);
+
+/// Gives `phase` another number of units, once it is known; the first of them is unit `completed`
+/// of the plan. INTERNAL if it is not, or if count is not positive.
+absl::Status SetPhaseUnits(Phase phase, int64_t count, int completed, std::vector<WorkUnit>* plan);
+
+}  // namespace ltx::pipeline
+
+#endif  // LTX_ENGINE_PIPELINE_RECIPE_PLAN_H_
