@@ -60,15 +60,18 @@ AxisAngles EvaluateAxis(const RopeSpec& spec, absl::Span<const float> grid,
 
 /// Where the entry at a flat index of a token's table comes from.
 struct Source {
-  int64_t axis = 0;
+  int32_t axis = 0;
   /// Negative: an entry in front that does not rotate.
-  int64_t frequency = -1;
+  int32_t frequency = -1;
 };
 
-std::vector<Source> SourcesOf(int64_t entries, int64_t padding, int64_t axes) {
+/// `count` angles, each held `copies` times, at the end of `entries` places.
+std::vector<Source> SourcesOf(int64_t entries, int64_t count, int64_t axes, int64_t copies) {
   std::vector<Source> sources(entries);
+  const int64_t padding = entries - count * copies;
   for (int64_t i = padding; i < entries; ++i) {
-    sources[i] = {(i - padding) % axes, (i - padding) / axes};
+    const int64_t angle = (i - padding) / copies;
+    sources[i] = {static_cast<int32_t>(angle % axes), static_cast<int32_t>(angle / axes)};
   }
   return sources;
 }
@@ -130,46 +133,35 @@ absl::StatusOr<RopeValues> ComputeRopeValues(const RopeSpec& spec,
   for (int64_t axis = 0; axis < axes; ++axis) {
     angles.push_back(EvaluateAxis(spec, grid, positions, batch, tokens, axis));
   }
-  const auto emit = [&](const Source& source, int64_t token, RopeValues* values) {
-    if (source.frequency < 0) {
-      values->cos.push_back(1.0f);
-      values->sin.push_back(0.0f);
-      return;
-    }
-    const AxisAngles& axis = angles[source.axis];
-    const size_t place = static_cast<size_t>(axis.row[token]) * frequencies + source.frequency;
-    values->cos.push_back(axis.cos[place]);
-    values->sin.push_back(axis.sin[place]);
-  };
 
   RopeValues values;
   const bool split = spec.kind == RopeTable::Kind::kSplit;
   const int64_t entries = split ? spec.width / 2 : spec.width;
-  values.cos.reserve(batch * tokens * entries);
-  values.sin.reserve(batch * tokens * entries);
-  if (split) {
-    const int64_t half = entries / spec.heads;
-    const std::vector<Source> sources = SourcesOf(entries, entries - axes * frequencies, axes);
-    values.shape = {batch, spec.heads, tokens, half};
-    for (int64_t b = 0; b < batch; ++b) {
-      for (int64_t h = 0; h < spec.heads; ++h) {
-        for (int64_t n = 0; n < tokens; ++n) {
-          for (int64_t j = 0; j < half; ++j) {
-            emit(sources[h * half + j], b * tokens + n, &values);
-          }
+  const int64_t copies = split ? 1 : 2;
+  const int64_t heads = split ? spec.heads : 1;
+  const int64_t per_head = entries / heads;
+  values.shape = split ? Shape{batch, heads, tokens, per_head} : Shape{batch, tokens, entries};
+  values.cos.resize(batch * tokens * entries);
+  values.sin.resize(batch * tokens * entries);
+  const std::vector<Source> sources = SourcesOf(entries, axes * frequencies, axes, copies);
+  float* cos = values.cos.data();
+  float* sin = values.sin.data();
+  std::vector<const float*> axis_cos(axes);
+  std::vector<const float*> axis_sin(axes);
+  for (int64_t b = 0; b < batch; ++b) {
+    for (int64_t h = 0; h < heads; ++h) {
+      for (int64_t n = 0; n < tokens; ++n) {
+        for (int64_t axis = 0; axis < axes; ++axis) {
+          const size_t row = static_cast<size_t>(angles[axis].row[b * tokens + n]) * frequencies;
+          axis_cos[axis] = angles[axis].cos.data() + row;
+          axis_sin[axis] = angles[axis].sin.data() + row;
+        }
+        for (int64_t j = h * per_head; j < (h + 1) * per_head; ++j) {
+          const Source source = sources[j];
+          *cos++ = source.frequency < 0 ? 1.0f : axis_cos[source.axis][source.frequency];
+          *sin++ = source.frequency < 0 ? 0.0f : axis_sin[source.axis][source.frequency];
         }
       }
-    }
-    return values;
-  }
-  const int64_t padding = spec.width % (2 * axes);
-  const std::vector<Source> sources = SourcesOf(axes * frequencies, 0, axes);
-  values.shape = {batch, tokens, spec.width};
-  for (int64_t token = 0; token < batch * tokens; ++token) {
-    for (int64_t i = 0; i < padding; ++i) emit(Source{}, token, &values);
-    for (const Source& source : sources) {
-      emit(source, token, &values);
-      emit(source, token, &values);
     }
   }
   return values;

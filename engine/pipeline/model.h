@@ -79,6 +79,8 @@ class Model {
 
  private:
   Model();
+  /// Name, kind, version, defaults and limits.
+  absl::Status Describe(const checkpoint::ModelSet& files, const ModelOptions& options);
 
   Device* device_ = nullptr;
   DType compute_dtype_ = DType::kF32;
