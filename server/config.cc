@@ -11,7 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "kernels/status_macros.h"
 #include "nlohmann/json.hpp"
-#include "server/version.h"
+#include "proto/ltx/version.h"
 
 namespace ltx::server {
 namespace {

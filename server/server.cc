@@ -22,7 +22,7 @@
 #include "kernels/cpu/cpu_device.h"
 #include "kernels/status_macros.h"
 #include "server/logging.h"
-#include "server/version.h"
+#include "proto/ltx/version.h"
 #include "server/video_service.h"
 #include "spdlog/spdlog.h"
 
@@ -124,7 +124,8 @@ absl::Status RunServer(const ServerConfig& config) {
   spdlog::info("ltx_server {} starts, model {}", kVersion, config.model);
 
   LTX_ASSIGN_OR_RETURN(const std::unique_ptr<cpu::CpuDevice> device, OpenDevice(config));
-  LTX_ASSIGN_OR_RETURN(const checkpoint::ModelSet files, checkpoint::OpenModelSet(config.model));
+  LTX_ASSIGN_OR_RETURN(const checkpoint::ModelSet files, checkpoint::ModelSet::Open(config.model));
+  for (const std::string& warning : files.warnings) spdlog::warn("{}", warning);
   pipeline::ModelOptions model_options;
   model_options.compute_dtype = config.compute_dtype == "bf16" ? DType::kBF16 : DType::kF32;
   LTX_ASSIGN_OR_RETURN(const std::unique_ptr<pipeline::Model> model,

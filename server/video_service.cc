@@ -9,7 +9,7 @@
 #include "server/generation_task.h"
 #include "server/output_path.h"
 #include "server/request_mapping.h"
-#include "server/version.h"
+#include "proto/ltx/version.h"
 #include "server/wire_status.h"
 #include "spdlog/spdlog.h"
 
