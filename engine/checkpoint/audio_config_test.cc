@@ -158,6 +158,7 @@ TEST(VocoderConfigTest, RefusesByKey) {
       {"/vocoder/vocoder/upsample_rates", {10, 4}},
       {"/vocoder/vocoder/upsample_rates", {10, 4, 9}},
       {"/vocoder/vocoder/upsample_rates", nlohmann::json::array()},
+      {"/vocoder/vocoder/upsample_rates", {1024, 1024, 1024}},
       {"/vocoder/vocoder/upsample_initial_channel", 44},
       {"/vocoder/vocoder/resblock_kernel_sizes", {3, 4}},
       {"/vocoder/vocoder/resblock_dilation_sizes", {{1, 3, 5}}},
@@ -177,7 +178,8 @@ TEST(VocoderConfigTest, RefusesByKey) {
     const auto c = ParseVocoderConfig(config);
     EXPECT_EQ(c.status().code(), absl::StatusCode::kInvalidArgument) << path << " " << value;
     const std::string name = path;
-    EXPECT_THAT(std::string(c.status().message()), HasSubstr(name.substr(name.rfind('/') + 1)));
+    EXPECT_THAT(std::string(c.status().message()), HasSubstr(name.substr(name.rfind('/') + 1)))
+        << path << " " << value;
   }
   nlohmann::json mono = FormA();
   mono["vocoder"].erase("stereo");
