@@ -230,7 +230,8 @@ absl::StatusOr<Tensor> TextTower::Logits(const Tensor& rows) const {
   LTX_ASSIGN_OR_RETURN(const LinearWeight head,
                        device_->PrepareLinear(embedding_, Tensor(), MemoryOwner::kWorkspace));
   LTX_ASSIGN_OR_RETURN(Tensor logits, device_->Linear(rows, head));
-  if (!config_.final_logit_softcapping.has_value()) return logits;
+  // The reference's Gemma 3 class leaves the cap out even where the config names one.
+  if (gemma3() || !config_.final_logit_softcapping.has_value()) return logits;
   return device_->SoftCap(logits, static_cast<float>(*config_.final_logit_softcapping));
 }
 

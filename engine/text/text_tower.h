@@ -38,8 +38,8 @@ class TextTower {
                                               const StageObserver& observer = {}) const;
 
   /// Scores of the next token for rows [1, m, hidden_size] of the last hidden state:
-  /// [1, m, vocab_size], soft-capped if the config says so. Packs the embedding table on each call:
-  /// made for checks, prompts need no scores.
+  /// [1, m, vocab_size], soft-capped if a Gemma 4 config says so. Packs the embedding table on each
+  /// call: made for checks, prompts need no scores.
   absl::StatusOr<Tensor> Logits(const Tensor& rows) const;
 
   const checkpoint::GemmaConfig& config() const { return config_; }
