@@ -37,17 +37,25 @@ OutputPosition Locate(const ConvGeometry& geometry, int64_t row) {
   return position;
 }
 
-void Advance(const ConvGeometry& geometry, OutputPosition* position) {
-  for (int axis = 2; axis >= 0; --axis) {
+/// To the start of the next line of the innermost axis.
+void AdvanceLine(const ConvGeometry& geometry, OutputPosition* position) {
+  position->at[2] = 0;
+  for (int axis = 1; axis >= 0; --axis) {
     if (++position->at[axis] < geometry.axes[axis].output) return;
     position->at[axis] = 0;
   }
   ++position->batch;
 }
 
-/// Copies short runs without a call; a run of eight or more ends in a group that may overlap.
-template <typename T>
-inline void CopyRun(const T* from, int64_t count, float* to) {
+/// Copies short runs without a call; a run of eight or more ends in a group that may overlap. A
+/// shorter one of floats writes whole groups: what it spoils behind its end lies in the part of
+/// the panel's row that is filled next, or in the row's slack.
+inline void CopyRun(const float* from, int64_t count, float* to) {
+  if (count < kLanes) return Store(to, LoadPart(from, count));
+  for (int64_t i = 0; i + kLanes <= count; i += kLanes) Store(to + i, Load(from + i));
+  Store(to + count - kLanes, Load(from + count - kLanes));
+}
+inline void CopyRun(const BFloat16* from, int64_t count, float* to) {
   if (count >= kLanes) {
     for (int64_t i = 0; i + kLanes <= count; i += kLanes) Store(to + i, Load(from + i));
     Store(to + count - kLanes, Load(from + count - kLanes));
@@ -56,49 +64,73 @@ inline void CopyRun(const T* from, int64_t count, float* to) {
   for (int64_t i = 0; i < count; ++i) to[i] = static_cast<float>(from[i]);
 }
 
-/// Writes elements [begin, end) of the input patch of one output position. The patch is ordered
-/// (tap on axis 0, on axis 1, on axis 2, channel).
+/// Elements [begin, end) of the part of a patch that one line of the input gives, which is ordered
+/// (tap, channel).
+struct LineRun {
+  int64_t begin;
+  int64_t end;
+  int64_t first_tap;  // the one that `begin` lies in
+};
+
+/// Writes a run for the output position whose tap 0 stands at `first` of the line.
 template <typename T>
-void GatherPatch(const ConvGeometry& geometry, const T* input, const OutputPosition& position,
-                 int64_t begin, int64_t end, float* to) {
+inline void GatherRun(const ConvAxis& axis, int64_t channels, const T* line, int64_t first,
+                      const LineRun& run, float* to) {
+  const int64_t last = first + (axis.kernel - 1) * axis.dilation;
+  const bool inside = std::min(first, last) >= 0 && std::max(first, last) < axis.input;
+  if (inside && axis.dilation == 1) {
+    CopyRun(line + first * channels + run.begin, run.end - run.begin, to);
+    return;
+  }
+  int64_t position = first + run.first_tap * axis.dilation;
+  int64_t channel = run.begin - run.first_tap * channels;
+  for (int64_t left = run.end - run.begin; left > 0;) {
+    const int64_t count = std::min(left, channels - channel);
+    const int64_t source = inside ? position : axis.Source(position);
+    if (source < 0) {
+      std::fill_n(to, count, 0.0f);
+    } else {
+      CopyRun(line + source * channels + channel, count, to);
+    }
+    to += count;
+    left -= count;
+    channel = 0;
+    position += axis.dilation;
+  }
+}
+
+/// Writes elements [begin, end) of the input patches of `rows` neighbours on the innermost axis,
+/// from `position` on, to rows of the panel. A patch is ordered (tap on axis 0, on axis 1, on
+/// axis 2, channel).
+template <typename T>
+void GatherPatches(const ConvGeometry& geometry, const T* input, const OutputPosition& position,
+                   int64_t rows, int64_t begin, int64_t end, float* panel) {
   const auto& [outer, middle, inner] = geometry.axes;
   const int64_t channels = geometry.channels;
-  const int64_t run = inner.kernel * channels;
-  const int64_t first = inner.Position(position.at[2], 0);
-  const bool contiguous = inner.dilation == 1 && first >= 0 && first + inner.kernel <= inner.input;
+  const int64_t line_length = inner.kernel * channels;
   for (int64_t at = begin; at < end;) {
-    const int64_t tap = at / run;
-    const int64_t run_begin = at - tap * run;
-    const int64_t run_end = std::min(end - tap * run, run);
-    const int64_t count = run_end - run_begin;
+    const int64_t tap = at / line_length;
+    LineRun run;
+    run.begin = at - tap * line_length;
+    run.end = std::min(end - tap * line_length, line_length);
+    run.first_tap = run.begin / channels;
     const int64_t source0 = outer.Source(outer.Position(position.at[0], tap / middle.kernel));
     const int64_t source1 = middle.Source(middle.Position(position.at[1], tap % middle.kernel));
+    float* to = panel + (at - begin);
     if (source0 < 0 || source1 < 0) {
-      std::fill_n(to, count, 0.0f);
+      for (int64_t row = 0; row < rows; ++row) {
+        std::fill_n(to + row * kPanelPitch, run.end - run.begin, 0.0f);
+      }
     } else {
       const T* line = input + ((position.batch * outer.input + source0) * middle.input + source1) *
                                   inner.input * channels;
-      if (contiguous) {
-        CopyRun(line + first * channels + run_begin, count, to);
-      } else {
-        float* target = to;
-        for (int64_t element = run_begin; element < run_end;) {
-          const int64_t inner_tap = element / channels;
-          const int64_t channel = element - inner_tap * channels;
-          const int64_t stop = std::min(run_end, (inner_tap + 1) * channels);
-          const int64_t source = inner.Source(first + inner_tap * inner.dilation);
-          if (source < 0) {
-            std::fill_n(target, stop - element, 0.0f);
-          } else {
-            CopyRun(line + source * channels + channel, stop - element, target);
-          }
-          target += stop - element;
-          element = stop;
-        }
+      int64_t first = inner.Position(position.at[2], 0);
+      for (int64_t row = 0; row < rows; ++row) {
+        GatherRun(inner, channels, line, first, run, to + row * kPanelPitch);
+        first += inner.stride;
       }
     }
-    to += count;
-    at += count;
+    at += run.end - run.begin;
   }
 }
 
@@ -154,16 +186,18 @@ template <typename T>
 void WriteTile(const ConvTask& task, const float* tile, int64_t first_row, int64_t rows,
                int64_t first_unit, int64_t unit_count) {
   const int64_t strips = task.weight->strips;
-  const int64_t positions_per_batch =
-      task.geometry.batch == 0 ? 0 : task.geometry.output_positions() / task.geometry.batch;
+  const int64_t positions_per_batch = task.geometry.output_positions() / task.geometry.batch;
   const float* bias = task.weight->bias.defined() ? task.weight->bias.data<float>() : nullptr;
   DispatchActivation(task.activation, [&](auto function) {
-    for (int64_t row = 0; row < rows; ++row) {
-      const int64_t batch = (first_row + row) / positions_per_batch;
-      const int64_t position = (first_row + row) - batch * positions_per_batch;
-      const int64_t batch_start = batch * task.batch_elements;
+    int64_t position = first_row % positions_per_batch;
+    int64_t batch_start = first_row / positions_per_batch * task.batch_elements;
+    for (int64_t row = 0; row < rows; ++row, ++position) {
+      if (position == positions_per_batch) {
+        position = 0;
+        batch_start += task.batch_elements;
+      }
       for (int64_t unit = first_unit; unit < first_unit + unit_count;) {
-        const int64_t phase = unit / strips;
+        const int64_t phase = task.phases == 1 ? 0 : unit / strips;
         const int64_t strip = unit - phase * strips;
         const int64_t count = std::min(strips - strip, first_unit + unit_count - unit);
         const int64_t column = strip * kStripColumns;
@@ -199,10 +233,13 @@ void RunBlock(const ConvTask& task, const ConvBlocking& blocking, int64_t block,
   for (int64_t begin = 0; begin < depth; begin += kPanelDepth) {
     const int64_t end = std::min(depth, begin + kPanelDepth);
     OutputPosition position = Locate(task.geometry, first_row);
-    for (int64_t row = 0; row < rows; ++row) {
-      GatherPatch(task.geometry, static_cast<const T*>(task.input), position, begin, end,
-                  panel + row * kPanelPitch);
-      Advance(task.geometry, &position);
+    for (int64_t row = 0; row < rows;) {
+      const int64_t neighbours =
+          std::min(rows - row, task.geometry.axes[2].output - position.at[2]);
+      GatherPatches(task.geometry, static_cast<const T*>(task.input), position, neighbours, begin,
+                    end, panel + row * kPanelPitch);
+      row += neighbours;
+      AdvanceLine(task.geometry, &position);
     }
     AccumulateUnits<T>(task, panel, rows, begin, end, first_unit, units, tile);
   }
