@@ -47,10 +47,9 @@ absl::Status CheckRange(absl::Span<const float> values, float low, float high,
 }
 
 absl::StatusOr<Tensor> UploadBias(Device& device, const std::vector<float>& bias, int64_t batch,
-                                  int64_t queries, int64_t keys) {
+                                  int64_t queries, int64_t keys, MemoryOwner owner) {
   if (std::all_of(bias.begin(), bias.end(), [](float b) { return b == 0.0f; })) return Tensor();
-  return TensorFromFloats(device, bias, {batch, 1, queries, keys}, DType::kF32,
-                          MemoryOwner::kCache);
+  return TensorFromFloats(device, bias, {batch, 1, queries, keys}, DType::kF32, owner);
 }
 
 }  // namespace
@@ -78,7 +77,8 @@ absl::StatusOr<Tensor> SelfAttentionBias(Device& device, const AttentionMask& ma
   LTX_RETURN_IF_ERROR(CheckShape(mask.batch, mask.queries, mask.keys, mask.values.size(), batch,
                                  tokens, tokens, name));
   LTX_RETURN_IF_ERROR(CheckRange(mask.values, 0.0f, 1.0f, name));
-  return UploadBias(device, LogSpaceBias(mask.values, dtype), mask.batch, mask.queries, mask.keys);
+  return UploadBias(device, LogSpaceBias(mask.values, dtype), mask.batch, mask.queries, mask.keys,
+                    MemoryOwner::kCache);
 }
 
 absl::StatusOr<Tensor> ContextBias(Device& device, const ContextMask& mask, int64_t batch,
@@ -94,7 +94,7 @@ absl::StatusOr<Tensor> ContextBias(Device& device, const ContextMask& mask, int6
   } else {
     for (const float value : mask.values) bias.push_back(RoundTo(dtype, value));
   }
-  return UploadBias(device, bias, mask.batch, mask.queries, mask.keys);
+  return UploadBias(device, bias, mask.batch, mask.queries, mask.keys, MemoryOwner::kActivations);
 }
 
 }  // namespace ltx::dit

@@ -112,14 +112,12 @@ absl::StatusOr<std::shared_ptr<const PreparedStream>> Transformer::Prepare(
   prepared->batch = layout.batch;
   prepared->tokens = layout.tokens;
   const int64_t axes = static_cast<int64_t>(model.rope.max_position.size());
-  if (static_cast<int64_t>(layout.positions.size()) != layout.batch * axes * layout.tokens * 2) {
-    return absl::InvalidArgumentError(absl::StrFormat(
-        "%s positions hold %d values; %d [batch %d, axes %d, tokens %d, 2] would be legal", name,
-        layout.positions.size(), layout.batch * axes * layout.tokens * 2, layout.batch, axes,
-        layout.tokens));
+  absl::StatusOr<RopeTable> rope =
+      BuildRopeTable(*device_, model.rope, layout.positions, layout.batch, layout.tokens, dtype_);
+  if (!rope.ok()) {
+    return absl::Status(rope.status().code(), absl::StrCat(name, " ", rope.status().message()));
   }
-  LTX_ASSIGN_OR_RETURN(prepared->rope, BuildRopeTable(*device_, model.rope, layout.positions,
-                                                      layout.batch, layout.tokens, dtype_));
+  prepared->rope = *std::move(rope);
   if (model_class_ == ModelClass::kAudioVideo) {
     const std::vector<float> times =
         FirstAxisPositions(layout.positions, layout.batch, axes, layout.tokens);

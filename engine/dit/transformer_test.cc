@@ -353,7 +353,7 @@ TEST_F(TransformerTest, RequestErrorsNameTheField) {
   EXPECT_THAT(refusal([](TestInputs& in) { in.video.timesteps.pop_back(); }),
               HasSubstr("video.timesteps holds 11 values; 2 (one per batch row) or 12"));
   EXPECT_THAT(refusal([](TestInputs& in) { in.audio_layout.positions.resize(24 * 2); }),
-              HasSubstr("audio positions hold 48 values; 16 [batch 2, axes 1, tokens 4, 2]"));
+              HasSubstr("audio positions hold 48 values; [2, 1, 4, 2] needs 16"));
   EXPECT_THAT(refusal([](TestInputs& in) { in.video_context.resize(2 * 3 * 8); }),
               HasSubstr("video.context width is 8; it must be 16"));
   EXPECT_THAT(refusal([](TestInputs& in) { in.perturbations.resize(3); }),

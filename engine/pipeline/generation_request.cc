@@ -6,6 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "engine/pipeline/error_details.h"
 #include "engine/sampling/latent_geometry.h"
+#include "engine/text/utf8.h"
 #include "kernels/status_macros.h"
 
 namespace ltx::pipeline {
@@ -62,31 +63,6 @@ absl::Status CheckUnsupportedFields(const GenerationRequest& r) {
   return absl::OkStatus();
 }
 
-// Well-formed UTF-8 without overlong forms, surrogates and code points above U+10FFFF.
-bool IsUtf8(absl::string_view text) {
-  for (size_t i = 0; i < text.size();) {
-    const auto lead = static_cast<uint8_t>(text[i]);
-    const int more = lead < 0x80           ? 0
-                     : (lead >> 5) == 0x06 ? 1
-                     : (lead >> 4) == 0x0e ? 2
-                     : (lead >> 3) == 0x1e ? 3
-                                           : -1;
-    if (more < 0 || i + more >= text.size()) return false;
-    uint32_t code = more == 0 ? lead : lead & (0x3fu >> more);
-    for (int k = 1; k <= more; ++k) {
-      const auto next = static_cast<uint8_t>(text[i + k]);
-      if ((next >> 6) != 0x02) return false;
-      code = (code << 6) | (next & 0x3fu);
-    }
-    constexpr uint32_t kSmallest[] = {0, 0x80, 0x800, 0x10000};
-    if (code < kSmallest[more] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) {
-      return false;
-    }
-    i += more + 1;
-  }
-  return true;
-}
-
 absl::Status CheckPrompt(const GenerationRequest& request, const RequestLimits& limits) {
   const std::string length = absl::StrCat("of ", request.prompt.size(), " bytes");
   const std::string legal = absl::StrCat("1 to ", limits.max_prompt_bytes, " bytes of UTF-8");
@@ -96,8 +72,9 @@ absl::Status CheckPrompt(const GenerationRequest& request, const RequestLimits& 
   if (static_cast<int64_t>(request.prompt.size()) > limits.max_prompt_bytes) {
     return Refuse(kReasonPromptLength, "prompt", length, legal, "it is too long");
   }
-  if (!IsUtf8(request.prompt)) {
-    return Refuse(kReasonPromptEncoding, "prompt", length, legal, "it is not UTF-8");
+  if (const auto offset = text::FindInvalidUtf8(request.prompt); offset.has_value()) {
+    return Refuse(kReasonPromptEncoding, "prompt", length, legal,
+                  absl::StrCat("byte ", *offset, " is not UTF-8"));
   }
   return absl::OkStatus();
 }

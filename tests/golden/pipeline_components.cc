@@ -20,6 +20,7 @@
 #include "engine/sampling/schedules.h"
 #include "kernels/host_copy.h"
 #include "kernels/status_macros.h"
+#include "tests/golden/pipeline_runs.h"
 
 namespace ltx::golden {
 namespace {
@@ -407,6 +408,7 @@ void RegisterPipelineComponents(ComponentRegistry* registry) {
   registry->emplace("sampler.euler_loop", EulerLoop);
   registry->emplace("sampler.euler_ancestral_loop", AncestralLoop);
   registry->emplace("sampler.euler_bf16", EulerBFloat16);
+  RegisterPipelineRuns(registry);
 }
 
 }  // namespace ltx::golden

@@ -8,9 +8,6 @@ namespace ltx::golden {
 /// schedule.constants, shape.counts, patchify.*, noiser.gaussian, sampler.* and pipeline.*.
 void RegisterPipelineComponents(ComponentRegistry* registry);
 
-/// The part of them that runs whole pipelines: pipeline.*.
-void RegisterPipelineRuns(ComponentRegistry* registry);
-
 }  // namespace ltx::golden
 
 #endif  // LTX_TESTS_GOLDEN_PIPELINE_COMPONENTS_H_

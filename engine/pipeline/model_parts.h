@@ -1,0 +1,34 @@
+#ifndef LTX_ENGINE_PIPELINE_MODEL_PARTS_H_
+#define LTX_ENGINE_PIPELINE_MODEL_PARTS_H_
+
+#include <memory>
+#include <optional>
+
+#include "engine/audio_vae/audio_decoder.h"
+#include "engine/audio_vae/vocoder.h"
+#include "engine/dit/transformer.h"
+#include "engine/text/prompt_encoder.h"
+#include "engine/upsampler/latent_upsampler.h"
+#include "engine/video_vae/statistics.h"
+#include "engine/video_vae/video_decoder.h"
+
+namespace ltx::pipeline {
+
+/// The loaded components of a model set.
+struct ModelParts {
+  std::unique_ptr<text::PromptEncoder> prompt_encoder;
+  std::unique_ptr<dit::Transformer> transformer;
+  std::unique_ptr<video_vae::VideoDecoder> video_decoder;
+  /// Of the video VAE, for the upsampler.
+  video_vae::ChannelStatistics video_statistics;
+  /// Null if the set has none.
+  std::unique_ptr<upsampler::LatentUpsampler> upsampler;
+  std::optional<audio_vae::AudioDecoder> audio_decoder;
+  std::optional<audio_vae::Vocoder> vocoder;
+  /// Models from 2.5 on sample stage 1 with the ancestral sampler.
+  bool ancestral_stage_1 = false;
+};
+
+}  // namespace ltx::pipeline
+
+#endif  // LTX_ENGINE_PIPELINE_MODEL_PARTS_H_
