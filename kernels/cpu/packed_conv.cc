@@ -21,14 +21,12 @@ constexpr int64_t kRowStep = 14;
 /// Strips of a block: 512 columns, 224 KiB of sums.
 constexpr int64_t kBlockUnits = 32;
 
-/// Wider inputs than this, and lines with fewer inner positions, go through the panel: rows at
-/// distances of 4 KiB and its multiples would share cache sets, and short tiles waste registers.
+/// Wider inputs than this, and lines with fewer positions, are gathered: rows at distances of 4 KiB
+/// and its multiples would share cache sets, and short tiles waste registers.
 constexpr int64_t kDirectChannels = 256;
 constexpr int64_t kDirectPositions = 12;
 
-/// Both for b > 0 and any a.
-int64_t FloorDiv(int64_t a, int64_t b) { return a >= 0 ? a / b : -((b - 1 - a) / b); }
-int64_t CeilDiv(int64_t a, int64_t b) { return -FloorDiv(-a, b); }
+int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 /// Position of a row of the product in the output grid.
 struct OutputPosition {
@@ -63,24 +61,6 @@ inline void CopyRun(const T* from, int64_t count, float* to) {
     return;
   }
   for (int64_t i = 0; i < count; ++i) to[i] = static_cast<float>(from[i]);
-}
-
-/// The output positions on the innermost axis whose taps all lie inside the input: [begin, end).
-struct InnerRange {
-  int64_t begin = 0;
-  int64_t end = 0;
-};
-
-InnerRange FindInner(const ConvAxis& axis) {
-  const int64_t last_tap = (axis.kernel - 1) * axis.dilation;
-  const int64_t lowest = std::min<int64_t>(0, last_tap);
-  const int64_t highest = std::max<int64_t>(0, last_tap);
-  InnerRange range;
-  range.begin = std::max<int64_t>(0, CeilDiv(axis.pad_before - lowest, axis.stride));
-  range.end =
-      std::min(axis.output, FloorDiv(axis.input - 1 + axis.pad_before - highest, axis.stride) + 1);
-  range.end = std::max(range.begin, range.end);
-  return range;
 }
 
 /// Start of a line of the input.
@@ -175,14 +155,59 @@ void AccumulateUnits(const ConvTask& task, const float* panel, int64_t panel_pit
   }
 }
 
-/// Adds the whole product of `rows` inner positions, from `position` on along a line, to the tile:
-/// the input itself is the panel, its rows one stride of positions apart.
-void AccumulateDirect(const ConvTask& task, const OutputPosition& position, int64_t rows,
-                      const UnitRange& units, float* tile) {
+/// Positions of the innermost axis that `rows` consecutive outputs read, before padding.
+struct Reach {
+  int64_t lowest = 0;
+  int64_t count = 0;
+};
+
+Reach FindReach(const ConvAxis& axis, int64_t first_output, int64_t rows) {
+  const int64_t last_tap = (axis.kernel - 1) * axis.dilation;
+  Reach reach;
+  reach.lowest = axis.Position(first_output, 0) + std::min<int64_t>(0, last_tap);
+  reach.count = (rows - 1) * axis.stride + std::abs(last_tap) + 1;
+  return reach;
+}
+
+/// The part of a line in reach as floats: the line itself if it holds all of it, else a copy with
+/// padding in `buffer`.
+template <typename T>
+const float* ReadLine(const ConvAxis& axis, int64_t channels, const T* line, const Reach& reach,
+                      float* buffer) {
+  const int64_t begin = std::clamp<int64_t>(0, reach.lowest, reach.lowest + reach.count);
+  const int64_t end = std::clamp<int64_t>(axis.input, begin, reach.lowest + reach.count);
+  if constexpr (std::is_same_v<T, float>) {
+    if (end - begin == reach.count) return line + begin * channels;
+  }
+  const auto pad = [&](int64_t from, int64_t to) {
+    for (int64_t position = from; position < to; ++position) {
+      float* target = buffer + (position - reach.lowest) * channels;
+      const int64_t source = axis.Source(position);
+      if (source < 0) {
+        std::fill_n(target, channels, 0.0f);
+      } else {
+        CopyRun(line + source * channels, channels, target);
+      }
+    }
+  };
+  pad(reach.lowest, begin);
+  CopyRun(line + begin * channels, (end - begin) * channels,
+          buffer + (begin - reach.lowest) * channels);
+  pad(end, reach.lowest + reach.count);
+  return buffer;
+}
+
+/// Adds the whole product of `rows` positions, from `position` on along a line, to the tile. Lines
+/// of the input serve as panels, their rows one stride of positions apart.
+template <typename T>
+void AccumulateLine(const ConvTask& task, const OutputPosition& position, int64_t rows,
+                    const UnitRange& units, float* buffer, float* tile) {
   const ConvGeometry& geometry = task.geometry;
   const auto& [outer, middle, inner] = geometry.axes;
   const int64_t channels = geometry.channels;
   const int64_t pitch = inner.stride * channels;
+  const Reach reach = FindReach(inner, position.at[2], rows);
+  const int64_t first = inner.Position(position.at[2], 0) - reach.lowest;
   // Adjacent taps are adjacent in memory if they do not skip positions.
   const int64_t taps = inner.dilation == 1 ? inner.kernel : 1;
   int64_t depth_row = 0;
@@ -194,14 +219,34 @@ void AccumulateDirect(const ConvTask& task, const OutputPosition& position, int6
         depth_row += inner.kernel * channels;
         continue;
       }
-      const float* line =
-          Line(geometry, static_cast<const float*>(task.input), position.batch, source0, source1);
+      const T* line =
+          Line(geometry, static_cast<const T*>(task.input), position.batch, source0, source1);
+      const float* panel = ReadLine(inner, channels, line, reach, buffer);
       for (int64_t k2 = 0; k2 < inner.kernel; k2 += taps) {
-        AccumulateUnits<float>(task, line + inner.Position(position.at[2], k2) * channels, pitch,
-                               rows, depth_row, depth_row + taps * channels, units, tile);
+        AccumulateUnits<T>(task, panel + (first + k2 * inner.dilation) * channels, pitch, rows,
+                           depth_row, depth_row + taps * channels, units, tile);
         depth_row += taps * channels;
       }
     }
+  }
+}
+
+/// Adds the product of `rows` positions from `first_row` on to the tile, patches gathered in
+/// pieces.
+template <typename T>
+void AccumulatePatches(const ConvTask& task, int64_t first_row, int64_t rows,
+                       const UnitRange& units, float* panel, float* tile) {
+  const ConvGeometry& geometry = task.geometry;
+  const int64_t depth = geometry.depth();
+  for (int64_t begin = 0; begin < depth; begin += kPanelDepth) {
+    const int64_t end = std::min(depth, begin + kPanelDepth);
+    OutputPosition position = Locate(geometry, first_row);
+    for (int64_t row = 0; row < rows; ++row) {
+      GatherPatch(geometry, static_cast<const T*>(task.input), position, begin, end,
+                  panel + row * kPanelPitch);
+      Advance(geometry, &position);
+    }
+    AccumulateUnits<T>(task, panel, kPanelPitch, rows, begin, end, units, tile);
   }
 }
 
@@ -217,12 +262,9 @@ inline void Finish(const float* sums, const float* bias, const T* residual, int6
   });
 }
 
-/// Which row of the product each row of a tile is.
-using RowOrder = std::array<int64_t, kBlockRows>;
-
 /// Writes a tile to the output.
 template <typename T>
-void WriteTile(const ConvTask& task, const float* tile, const RowOrder& order, int64_t rows,
+void WriteTile(const ConvTask& task, const float* tile, int64_t first_row, int64_t rows,
                const UnitRange& units) {
   const int64_t strips = task.weight->strips;
   const int64_t positions_per_batch = task.geometry.output_positions() / task.geometry.batch;
@@ -238,10 +280,10 @@ void WriteTile(const ConvTask& task, const float* tile, const RowOrder& order, i
       const int64_t columns = std::min(count * kStripColumns, task.out_channels - column);
       const float* unit_bias = bias == nullptr ? nullptr : bias + column;
       for (int64_t row = 0; row < rows; ++row) {
-        int64_t at = order[row] * task.out_channels + column;
+        int64_t at = (first_row + row) * task.out_channels + column;
         if (task.phases != 1 || task.crop != 0) {
-          const int64_t batch = order[row] / positions_per_batch;
-          const int64_t position = order[row] - batch * positions_per_batch;
+          const int64_t batch = (first_row + row) / positions_per_batch;
+          const int64_t position = (first_row + row) - batch * positions_per_batch;
           const int64_t element =
               (position * task.phases + phase) * task.out_channels + column - task.crop;
           // A phase is cropped whole or not at all: crop is a multiple of the output channels.
@@ -271,43 +313,19 @@ void RunBlock(const ConvTask& task, const ConvBlocking& blocking, int64_t block,
   const int64_t tile_pitch = units.count * kStripColumns;
   std::fill_n(tile, rows * tile_pitch, 0.0f);
 
-  // Inner stretches of lines come first in the tile, the rows near edges after them.
-  const InnerRange inner = FindInner(geometry.axes[2]);
-  const bool direct = std::is_same_v<T, float> && geometry.channels <= kDirectChannels &&
-                      inner.end - inner.begin >= kDirectPositions;
-  RowOrder order;
-  std::array<OutputPosition, kBlockRows> edges;
-  int64_t done = 0;
-  int64_t edge_rows = 0;
-  OutputPosition position = Locate(geometry, first_row);
-  std::array<int64_t, kBlockRows> edge_order;
-  for (int64_t row = 0; row < rows;) {
-    int64_t stretch = 1;
-    if (direct && position.at[2] >= inner.begin && position.at[2] < inner.end) {
-      stretch = std::min(inner.end - position.at[2], rows - row);
-      AccumulateDirect(task, position, stretch, units, tile + done * tile_pitch);
-      for (int64_t i = 0; i < stretch; ++i) order[done++] = first_row + row + i;
-    } else {
-      edge_order[edge_rows] = first_row + row;
-      edges[edge_rows++] = position;
+  if (blocking.by_lines) {
+    OutputPosition position = Locate(geometry, first_row);
+    for (int64_t row = 0; row < rows;) {
+      const int64_t count = std::min(geometry.axes[2].output - position.at[2], rows - row);
+      AccumulateLine<T>(task, position, count, units, panel, tile + row * tile_pitch);
+      row += count;
+      position.at[2] += count - 1;
+      Advance(geometry, &position);
     }
-    row += stretch;
-    position.at[2] += stretch - 1;
-    Advance(geometry, &position);
+  } else {
+    AccumulatePatches<T>(task, first_row, rows, units, panel, tile);
   }
-  std::copy_n(edge_order.begin(), edge_rows, order.begin() + done);
-
-  const int64_t depth = edge_rows == 0 ? 0 : geometry.depth();
-  for (int64_t begin = 0; begin < depth; begin += kPanelDepth) {
-    const int64_t end = std::min(depth, begin + kPanelDepth);
-    for (int64_t row = 0; row < edge_rows; ++row) {
-      GatherPatch(geometry, static_cast<const T*>(task.input), edges[row], begin, end,
-                  panel + row * kPanelPitch);
-    }
-    AccumulateUnits<T>(task, panel, kPanelPitch, edge_rows, begin, end, units,
-                       tile + done * tile_pitch);
-  }
-  WriteTile<T>(task, tile, order, rows, units);
+  WriteTile<T>(task, tile, first_row, rows, units);
 }
 
 }  // namespace
@@ -343,6 +361,17 @@ ConvBlocking ChooseConvBlocking(const ConvTask& task, int threads) {
   ConvBlocking blocking;
   const int64_t fair_rows = CeilDiv(CeilDiv(positions, threads), kRowStep) * kRowStep;
   blocking.rows = std::clamp(fair_rows, kRowStep, kBlockRows);
+  // Whole lines, or even shares of one, where that is possible.
+  const ConvAxis& inner = task.geometry.axes[2];
+  if (inner.output <= blocking.rows) {
+    blocking.rows -= blocking.rows % inner.output;
+  } else {
+    blocking.rows = CeilDiv(inner.output, CeilDiv(inner.output, blocking.rows));
+  }
+  blocking.by_lines =
+      task.geometry.channels <= kDirectChannels && inner.output >= kDirectPositions &&
+      FindReach(inner, 0, std::min(blocking.rows, inner.output)).count * task.geometry.channels <=
+          blocking.rows * kPanelPitch;
   blocking.row_blocks = CeilDiv(positions, blocking.rows);
   // With fewer row blocks than threads the columns are shared out too.
   const int64_t column_parts =

@@ -123,14 +123,18 @@ constexpr auto Avx2Table(std::integer_sequence<int, kRows...> /*rows*/) {
 }
 
 /// All rows of `strip_count` strips that one kernel takes at a time; `kernels[n - 1]` does n rows.
-template <typename Weight, size_t kMaxRows>
-void AllRows(const std::array<TileKernel<Weight>, kMaxRows>& kernels, const float* panel,
+template <typename Weight, size_t kTableRows>
+void AllRows(const std::array<TileKernel<Weight>, kTableRows>& kernels, const float* panel,
              int64_t panel_pitch, int64_t rows, const Weight* strips, int64_t strip_stride,
              int64_t depth, float* tile, int64_t tile_pitch) {
-  for (int64_t row = 0; row < rows; row += kMaxRows) {
-    const int64_t count = std::min<int64_t>(kMaxRows, rows - row);
+  constexpr int64_t kMaxRows = kTableRows;
+  // Even shares: a short last tile would have too few sums to hide their latency.
+  for (int64_t row = 0; row < rows;) {
+    const int64_t tiles = (rows - row + kMaxRows - 1) / kMaxRows;
+    const int64_t count = (rows - row + tiles - 1) / tiles;
     kernels[count - 1](panel + row * panel_pitch, panel_pitch, strips, strip_stride, depth,
                        tile + row * tile_pitch, tile_pitch);
+    row += count;
   }
 }
 
