@@ -32,21 +32,17 @@ Executor::~Executor() {
 
 absl::Status Executor::Submit(std::shared_ptr<Job> job) {
   LTX_RETURN_IF_ERROR(job->cancellation().Check());
-  int ahead = 0;
-  {
-    absl::MutexLock lock(&mutex_);
-    if (draining_) return Draining();
-    if (static_cast<int>(waiting_.size()) >= capacity_) {
-      return pipeline::WithDetail(
-          absl::ResourceExhaustedError(
-              absl::StrCat("the queue is full: ", waiting_.size(), " jobs wait, and no more may")),
-          {std::string(kReasonQueueFull), "", "", ""});
-    }
-    ahead = static_cast<int>(waiting_.size()) + (running_ != nullptr ? 1 : 0);
-    // Under the lock, so that nobody hears of running before hearing of the queue.
-    job->OnQueued(ahead);
-    waiting_.push_back(std::move(job));
+  absl::MutexLock lock(&mutex_);
+  if (draining_) return Draining();
+  if (static_cast<int>(waiting_.size()) >= capacity_) {
+    return pipeline::WithDetail(
+        absl::ResourceExhaustedError(
+            absl::StrCat("the queue is full: ", waiting_.size(), " jobs wait, and no more may")),
+        {std::string(kReasonQueueFull), "", "", ""});
   }
+  waiting_.push_back({std::move(job)});
+  // Under the lock, so that nobody hears of running before hearing of the queue.
+  AnnouncePositions();
   return absl::OkStatus();
 }
 
