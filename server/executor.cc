@@ -32,21 +32,17 @@ Executor::~Executor() {
 
 absl::Status Executor::Submit(std::shared_ptr<Job> job) {
   LTX_RETURN_IF_ERROR(job->cancellation().Check());
-  int ahead = 0;
-  {
-    absl::MutexLock lock(&mutex_);
-    if (draining_) return Draining();
-    if (static_cast<int>(waiting_.size()) >= capacity_) {
-      return pipeline::WithDetail(
-          absl::ResourceExhaustedError(
-              absl::StrCat("the queue is full: ", waiting_.size(), " jobs wait, and no more may")),
-          {std::string(kReasonQueueFull), "", "", ""});
-    }
-    ahead = static_cast<int>(waiting_.size()) + (running_ != nullptr ? 1 : 0);
-    // Under the lock, so that nobody hears of running before hearing of the queue.
-    job->OnQueued(ahead);
-    waiting_.push_back(std::move(job));
+  absl::MutexLock lock(&mutex_);
+  if (draining_) return Draining();
+  if (static_cast<int>(waiting_.size()) >= capacity_) {
+    return pipeline::WithDetail(
+        absl::ResourceExhaustedError(
+            absl::StrCat("the queue is full: ", waiting_.size(), " jobs wait, and no more may")),
+        {std::string(kReasonQueueFull), "", "", ""});
   }
+  waiting_.push_back({std::move(job)});
+  // Under the lock, so that nobody hears of running before hearing of the queue.
+  AnnouncePositions();
   return absl::OkStatus();
 }
 
@@ -55,24 +51,25 @@ void Executor::Cancel(Job* job) {
   std::shared_ptr<Job> removed;
   {
     absl::MutexLock lock(&mutex_);
-    const auto found = std::find_if(waiting_.begin(), waiting_.end(),
-                                    [job](const auto& waiting) { return waiting.get() == job; });
+    const auto found =
+        std::find_if(waiting_.begin(), waiting_.end(),
+                     [job](const Waiting& waiting) { return waiting.job.get() == job; });
     if (found == waiting_.end()) return;
-    removed = std::move(*found);
+    removed = std::move(found->job);
     waiting_.erase(found);
+    AnnouncePositions();
   }
   EndUnrun(removed, removed->cancellation().Check());
-  AnnouncePositions();
 }
 
 void Executor::Drain(absl::Duration grace) {
-  std::deque<std::shared_ptr<Job>> unrun;
+  std::deque<Waiting> unrun;
   {
     absl::MutexLock lock(&mutex_);
     draining_ = true;
     unrun.swap(waiting_);
   }
-  for (const std::shared_ptr<Job>& job : unrun) EndUnrun(job, Draining());
+  for (const Waiting& waiting : unrun) EndUnrun(waiting.job, Draining());
   absl::MutexLock lock(&mutex_);
   const auto idle = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return running_ == nullptr; };
   if (mutex_.AwaitWithTimeout(absl::Condition(&idle), grace)) return;
@@ -111,9 +108,11 @@ void Executor::CountEnd(const absl::Status& status) {
 }
 
 void Executor::AnnouncePositions() {
-  absl::MutexLock lock(&mutex_);
   int ahead = running_ != nullptr ? 1 : 0;
-  for (const std::shared_ptr<Job>& job : waiting_) job->OnQueued(ahead++);
+  for (Waiting& waiting : waiting_) {
+    if (waiting.announced != ahead) waiting.job->OnQueued(ahead);
+    waiting.announced = ahead++;
+  }
 }
 
 void Executor::Loop() {
@@ -126,9 +125,10 @@ void Executor::Loop() {
       };
       mutex_.Await(absl::Condition(&wake));
       if (stop_) return;
-      job = std::move(waiting_.front());
+      job = std::move(waiting_.front().job);
       waiting_.pop_front();
       running_ = job;
+      AnnouncePositions();
     }
     const absl::Time start = absl::Now();
     absl::Status status = job->cancellation().Check();
@@ -145,7 +145,6 @@ void Executor::Loop() {
       absl::MutexLock lock(&mutex_);
       running_.reset();
     }
-    AnnouncePositions();
   }
 }
 

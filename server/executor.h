@@ -76,11 +76,17 @@ class Executor {
   /// Ends a job that never ran.
   void EndUnrun(const std::shared_ptr<Job>& job, const absl::Status& status);
   void CountEnd(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void AnnouncePositions();
+  /// Tells each waiting job its place where it differs from what it was told.
+  void AnnouncePositions() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  struct Waiting {
+    std::shared_ptr<Job> job;
+    int announced = -1;
+  };
 
   const int capacity_;
   mutable absl::Mutex mutex_;
-  std::deque<std::shared_ptr<Job>> waiting_ ABSL_GUARDED_BY(mutex_);
+  std::deque<Waiting> waiting_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<Job> running_ ABSL_GUARDED_BY(mutex_);
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
