@@ -1,0 +1,92 @@
+#include "server/config.h"
+
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ltx::server {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+absl::StatusOr<CommandLine> Parse(std::vector<const char*> arguments) {
+  arguments.insert(arguments.begin(), "ltx_server");
+  return ParseCommandLine(static_cast<int>(arguments.size()), arguments.data());
+}
+
+std::string WriteFile(const std::string& content) {
+  const std::string path = ::testing::TempDir() + "/config.json";
+  std::ofstream(path) << content;
+  return path;
+}
+
+TEST(ParseCommandLineTest, DefaultsAreSafe) {
+  const auto parsed = Parse({});
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(parsed->config.listen, "127.0.0.1:50051");
+  EXPECT_TRUE(parsed->config.output_roots.empty());
+  EXPECT_TRUE(parsed->print_and_exit.empty());
+}
+
+TEST(ParseCommandLineTest, FlagsWinOverTheFile) {
+  const std::string path = WriteFile(
+      R"({"listen": "0.0.0.0:1", "threads": 3, "output_roots": ["/a", "/b"], "reflection": false})");
+  const auto parsed = Parse({"--config", path.c_str(), "--threads", "2"});
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(parsed->config.listen, "0.0.0.0:1");
+  EXPECT_EQ(parsed->config.threads, 2);
+  EXPECT_FALSE(parsed->config.reflection);
+  EXPECT_THAT(parsed->config.output_roots, ElementsAre("/a", "/b"));
+  const auto replaced = Parse({"--config", path.c_str(), "--output-root", "/c"});
+  ASSERT_TRUE(replaced.ok()) << replaced.status();
+  EXPECT_THAT(replaced->config.output_roots, ElementsAre("/c"));
+}
+
+TEST(ParseCommandLineTest, HelpNamesEveryFlag) {
+  const auto parsed = Parse({"--help"});
+  ASSERT_TRUE(parsed.ok());
+  for (const char* flag : {"--listen", "--model", "--device", "--config", "--threads",
+                           "--compute-dtype", "--queue-capacity", "--output-root", "--work-dir",
+                           "--drain-seconds", "--reflection", "--log-level", "--log-format"}) {
+    EXPECT_THAT(parsed->print_and_exit, HasSubstr(flag));
+  }
+  EXPECT_THAT(Parse({"--version"})->print_and_exit, HasSubstr("ltx_server "));
+}
+
+TEST(ParseCommandLineTest, RefusesByName) {
+  EXPECT_THAT(std::string(Parse({"--no-such"}).status().message()), HasSubstr("--no-such"));
+  EXPECT_THAT(std::string(Parse({"--listen", "nowhere"}).status().message()),
+              HasSubstr("\"nowhere\" is not HOST:PORT"));
+  EXPECT_THAT(std::string(Parse({"--queue-capacity", "0"}).status().message()),
+              HasSubstr("queue_capacity 0 is not in 1..100000"));
+  EXPECT_THAT(std::string(Parse({"--threads", "-1"}).status().message()), HasSubstr("threads -1"));
+  EXPECT_THAT(std::string(Parse({"--compute-dtype", "f8"}).status().message()),
+              HasSubstr("\"f8\" is not one of auto, bf16, f32"));
+  EXPECT_THAT(std::string(Parse({"--drain-seconds", "nan"}).status().message()),
+              HasSubstr("drain_seconds"));
+  EXPECT_EQ(Parse({"--config", "/no/such.json"}).status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST(ApplyConfigJsonTest, RefusesUnknownKeysAndWrongTypes) {
+  ServerConfig config;
+  const auto message = [&config](const char* text) {
+    return std::string(ApplyConfigJson(text, &config).message());
+  };
+  EXPECT_THAT(message(R"({"lisen": "x:1"})"), HasSubstr("unknown configuration key \"lisen\""));
+  EXPECT_THAT(message(R"({"lisen": "x:1"})"), HasSubstr("queue_capacity"));
+  EXPECT_THAT(message(R"({"threads": "two"})"),
+              HasSubstr("\"threads\": \"two\" is not an integer"));
+  EXPECT_THAT(message(R"({"threads": 2.5})"), HasSubstr("not an integer"));
+  EXPECT_THAT(message(R"({"threads": 99999999999})"), HasSubstr("not an integer"));
+  EXPECT_THAT(message(R"({"reflection": 1})"), HasSubstr("true or false"));
+  EXPECT_THAT(message(R"({"output_roots": "x"})"), HasSubstr("list of strings"));
+  EXPECT_THAT(message("[]"), HasSubstr("not a JSON object"));
+  EXPECT_THAT(message("{"), HasSubstr("not a JSON object"));
+}
+
+}  // namespace
+}  // namespace ltx::server
