@@ -75,7 +75,7 @@ class ResnetStack final : public Block {
  public:
   /// Reads res_blocks.0 ... res_blocks.(layers - 1) and, if conditioned,
   /// time_embedder.timestep_embedder below the loader's prefix.
-  static absl::StatusOr<std::unique_ptr<ResnetStack>> Load(checkpoint::WeightLoader loader,
+  static absl::StatusOr<std::unique_ptr<ResnetStack>> Load(const checkpoint::WeightLoader& loader,
                                                            const ResnetBlockOptions& options,
                                                            int64_t layers);
 
