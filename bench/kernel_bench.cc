@@ -1,6 +1,9 @@
-// Times the costly operations of the CPU device on shapes of the models, and prints GFLOP/s.
+// Times the costly operations of the CPU device on shapes of the models, and prints times and
+// rates.
 //
 //   bazel run -c opt //bench:kernel_bench -- --filter=conv1d --threads=2
+
+#include <time.h>
 
 #include <algorithm>
 #include <chrono>
@@ -30,6 +33,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+double ProcessorSeconds() {
+  timespec time;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
 class Bench {
  public:
   explicit Bench(Device* device) : device_(*device) {}
@@ -41,18 +50,23 @@ class Bench {
     return TensorFromFloats(device_, values, shape, dtype);
   }
 
-  /// Prints the best time of `op` and the rate of `flops` per call.
+  /// Prints the best wall time of `op`, and what it makes of the processor time of all threads:
+  /// `flops` per call and second of one core, which other load on the machine disturbs little.
   absl::Status Time(const std::string& name, double flops,
                     const std::function<absl::StatusOr<Tensor>()>& op) {
-    double best = 1e30;
+    double best_wall = 1e30;
+    double best_cpu = 1e30;
     const Clock::time_point start = Clock::now();
     do {
-      const Clock::time_point begin = Clock::now();
+      const Clock::time_point wall = Clock::now();
+      const double cpu = ProcessorSeconds();
       LTX_ASSIGN_OR_RETURN(const Tensor result, op());
-      best = std::min(best, std::chrono::duration<double>(Clock::now() - begin).count());
+      best_cpu = std::min(best_cpu, ProcessorSeconds() - cpu);
+      best_wall = std::min(best_wall, std::chrono::duration<double>(Clock::now() - wall).count());
     } while (std::chrono::duration<double>(Clock::now() - start).count() <
              absl::GetFlag(FLAGS_seconds));
-    absl::PrintF("%-58s %9.3f ms %8.1f GFLOP/s\n", name, best * 1e3, flops / best * 1e-9);
+    absl::PrintF("%-58s %9.3f ms %8.1f GFLOP/s a core\n", name, best_wall * 1e3,
+                 flops / best_cpu * 1e-9);
     return absl::OkStatus();
   }
 
@@ -130,8 +144,8 @@ absl::Status RunAll(Bench& bench) {
       }
       LTX_RETURN_IF_ERROR(bench.Linear(rows, 256, 1024, dtype, Activation::kGeluTanh));
     }
-    LTX_RETURN_IF_ERROR(bench.Conv({25, 48, 64}, 12, 12, 3, 1, 1, dtype));
-    LTX_RETURN_IF_ERROR(bench.Conv({25, 48, 64}, 16, 24, 3, 1, 1, dtype));
+    LTX_RETURN_IF_ERROR(bench.Conv({5, 24, 64}, 12, 12, 3, 1, 1, dtype));
+    LTX_RETURN_IF_ERROR(bench.Conv({5, 24, 64}, 16, 24, 3, 1, 1, dtype));
     LTX_RETURN_IF_ERROR(bench.Conv({9, 24, 32}, 48, 48, 3, 1, 1, dtype));
     LTX_RETURN_IF_ERROR(bench.Conv({5, 12, 16}, 128, 128, 3, 1, 1, dtype));
     LTX_RETURN_IF_ERROR(bench.Conv({9, 24, 32}, 512, 512, 3, 1, 1, dtype));

@@ -108,7 +108,14 @@ GeneratorConfig ReadGenerator(ConfigReader& reader) {
                      absl::StrCat("as many entries as upsample_rates, ", g.upsample_rates.size()));
     return g;
   }
+  int64_t upsampling = 1;
   for (size_t i = 0; i < g.upsample_rates.size(); ++i) {
+    upsampling *= g.upsample_rates[i];
+    if (upsampling > kMaxSampleRate) {
+      reader.FailValue("upsample_rates",
+                       absl::StrCat("entries with a product up to ", kMaxSampleRate));
+      return g;
+    }
     // A shorter kernel would leave samples that nothing writes.
     if (g.upsample_kernel_sizes[i] < g.upsample_rates[i]) {
       reader.FailValue("upsample_kernel_sizes", "entries from the matching upsample_rates on");

@@ -25,7 +25,8 @@ uint32_t BitsOf(float value) {
 struct AxisAngles {
   /// Row of `cos` and `sin` for each [batch, token].
   std::vector<int32_t> row;
-  /// [distinct coordinates, frequencies].
+  int64_t distinct = 0;
+  /// [distinct, frequencies].
   std::vector<float> cos;
   std::vector<float> sin;
 };
@@ -55,25 +56,8 @@ AxisAngles EvaluateAxis(const RopeSpec& spec, absl::Span<const float> grid,
       angles.row.push_back(entry->second);
     }
   }
+  angles.distinct = static_cast<int64_t>(row_of.size());
   return angles;
-}
-
-/// Where the entry at a flat index of a token's table comes from.
-struct Source {
-  int32_t axis = 0;
-  /// Negative: an entry in front that does not rotate.
-  int32_t frequency = -1;
-};
-
-/// `count` angles, each held `copies` times, at the end of `entries` places.
-std::vector<Source> SourcesOf(int64_t entries, int64_t count, int64_t axes, int64_t copies) {
-  std::vector<Source> sources(entries);
-  const int64_t padding = entries - count * copies;
-  for (int64_t i = padding; i < entries; ++i) {
-    const int64_t angle = (i - padding) / copies;
-    sources[i] = {static_cast<int32_t>(angle % axes), static_cast<int32_t>(angle / axes)};
-  }
-  return sources;
 }
 
 absl::Status CheckArguments(const RopeSpec& spec, absl::Span<const float> positions, int64_t batch,
@@ -96,6 +80,39 @@ absl::Status CheckArguments(const RopeSpec& spec, absl::Span<const float> positi
     }
   }
   return absl::OkStatus();
+}
+
+/// The table of cosines, or of sines, put together on the device from the few distinct rows.
+absl::StatusOr<Tensor> Assemble(Device& device, const RopeSpec& spec,
+                                const std::vector<AxisAngles>& axes, bool cosines, int64_t batch,
+                                int64_t tokens, DType dtype) {
+  const int64_t frequencies = spec.width / (2 * static_cast<int64_t>(axes.size()));
+  std::vector<Tensor> parts;
+  for (const AxisAngles& axis : axes) {
+    LTX_ASSIGN_OR_RETURN(const Tensor distinct,
+                         TensorFromFloats(device, cosines ? axis.cos : axis.sin,
+                                          {axis.distinct, frequencies}, dtype));
+    LTX_ASSIGN_OR_RETURN(Tensor part, device.GatherRows(distinct, axis.row));
+    parts.push_back(std::move(part));
+  }
+  // Frequency-major, axis-minor.
+  LTX_ASSIGN_OR_RETURN(Tensor table, device.Interleave(parts));
+  const bool split = spec.kind == RopeTable::Kind::kSplit;
+  if (!split) {
+    LTX_ASSIGN_OR_RETURN(table, device.Interleave({table, table}));
+  }
+  const int64_t entries = split ? spec.width / 2 : spec.width;
+  const int64_t padding = entries - table.dim(1);
+  if (padding > 0) {
+    const std::vector<float> still(padding, cosines ? 1.0f : 0.0f);
+    LTX_ASSIGN_OR_RETURN(const Tensor row, TensorFromFloats(device, still, {1, padding}, dtype));
+    const std::vector<int32_t> every_token(batch * tokens, 0);
+    LTX_ASSIGN_OR_RETURN(const Tensor front, device.GatherRows(row, every_token));
+    LTX_ASSIGN_OR_RETURN(table, device.Concat({front, table}, 1));
+  }
+  if (!split) return table.Reshape({batch, tokens, entries});
+  LTX_ASSIGN_OR_RETURN(table, table.Reshape({batch, tokens, spec.heads, entries / spec.heads}));
+  return device.Permute(table, {0, 2, 1, 3});
 }
 
 }  // namespace
@@ -122,61 +139,21 @@ std::vector<float> FrequencyGrid(double theta, int64_t count, bool double_precis
   return grid;
 }
 
-absl::StatusOr<RopeValues> ComputeRopeValues(const RopeSpec& spec,
-                                             absl::Span<const float> positions, int64_t batch,
-                                             int64_t tokens) {
+absl::StatusOr<RopeTable> BuildRopeTable(Device& device, const RopeSpec& spec,
+                                         absl::Span<const float> positions, int64_t batch,
+                                         int64_t tokens, DType dtype) {
   LTX_RETURN_IF_ERROR(CheckArguments(spec, positions, batch, tokens));
   const int64_t axes = static_cast<int64_t>(spec.max_position.size());
-  const int64_t frequencies = spec.width / (2 * axes);
-  const std::vector<float> grid = FrequencyGrid(spec.theta, frequencies, spec.double_precision);
+  const std::vector<float> grid =
+      FrequencyGrid(spec.theta, spec.width / (2 * axes), spec.double_precision);
   std::vector<AxisAngles> angles;
   for (int64_t axis = 0; axis < axes; ++axis) {
     angles.push_back(EvaluateAxis(spec, grid, positions, batch, tokens, axis));
   }
-
-  RopeValues values;
-  const bool split = spec.kind == RopeTable::Kind::kSplit;
-  const int64_t entries = split ? spec.width / 2 : spec.width;
-  const int64_t copies = split ? 1 : 2;
-  const int64_t heads = split ? spec.heads : 1;
-  const int64_t per_head = entries / heads;
-  values.shape = split ? Shape{batch, heads, tokens, per_head} : Shape{batch, tokens, entries};
-  values.cos.resize(batch * tokens * entries);
-  values.sin.resize(batch * tokens * entries);
-  const std::vector<Source> sources = SourcesOf(entries, axes * frequencies, axes, copies);
-  float* cos = values.cos.data();
-  float* sin = values.sin.data();
-  std::vector<const float*> axis_cos(axes);
-  std::vector<const float*> axis_sin(axes);
-  for (int64_t b = 0; b < batch; ++b) {
-    for (int64_t h = 0; h < heads; ++h) {
-      for (int64_t n = 0; n < tokens; ++n) {
-        for (int64_t axis = 0; axis < axes; ++axis) {
-          const size_t row = static_cast<size_t>(angles[axis].row[b * tokens + n]) * frequencies;
-          axis_cos[axis] = angles[axis].cos.data() + row;
-          axis_sin[axis] = angles[axis].sin.data() + row;
-        }
-        for (int64_t j = h * per_head; j < (h + 1) * per_head; ++j) {
-          const Source source = sources[j];
-          *cos++ = source.frequency < 0 ? 1.0f : axis_cos[source.axis][source.frequency];
-          *sin++ = source.frequency < 0 ? 0.0f : axis_sin[source.axis][source.frequency];
-        }
-      }
-    }
-  }
-  return values;
-}
-
-absl::StatusOr<RopeTable> BuildRopeTable(Device& device, const RopeSpec& spec,
-                                         absl::Span<const float> positions, int64_t batch,
-                                         int64_t tokens, DType dtype) {
-  LTX_ASSIGN_OR_RETURN(const RopeValues values, ComputeRopeValues(spec, positions, batch, tokens));
   RopeTable table;
   table.kind = spec.kind;
-  LTX_ASSIGN_OR_RETURN(
-      table.cos, TensorFromFloats(device, values.cos, values.shape, dtype, MemoryOwner::kCache));
-  LTX_ASSIGN_OR_RETURN(
-      table.sin, TensorFromFloats(device, values.sin, values.shape, dtype, MemoryOwner::kCache));
+  LTX_ASSIGN_OR_RETURN(table.cos, Assemble(device, spec, angles, true, batch, tokens, dtype));
+  LTX_ASSIGN_OR_RETURN(table.sin, Assemble(device, spec, angles, false, batch, tokens, dtype));
   return table;
 }
 

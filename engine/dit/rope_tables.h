@@ -29,24 +29,14 @@ struct RopeSpec {
 /// radians at the top of the grid, where angles reach 15708.
 std::vector<float> FrequencyGrid(double theta, int64_t count, bool double_precision);
 
-struct RopeValues {
-  /// [B, heads, N, width / heads / 2] if split, [B, N, width] if interleaved.
-  Shape shape;
-  std::vector<float> cos;
-  std::vector<float> sin;
-};
-
-/// Evaluates the tables. `positions` [batch, axes, tokens, 2] holds interval starts and ends.
-/// The angle of frequency k on axis a is g_k * (2 p / max_position[a] - 1), all in f32, at flat
-/// index k * axes + a; places that no frequency fills stand in front and do not rotate.
+/// Tables [batch, heads, N, width / heads / 2] if split, [batch, N, width] if interleaved,
+/// evaluated in f32 and rounded to `dtype`. `positions` [batch, axes, tokens, 2] holds interval
+/// starts and ends. The angle of frequency k on axis a is g_k * (2 p / max_position[a] - 1), at
+/// flat index k * axes + a (every one twice in a row if interleaved); places that no frequency
+/// fills stand in front and do not rotate.
 ///
 /// INVALID_ARGUMENT for a position count that does not fit, a position that is not finite, or a
 /// width that the heads do not divide into even parts.
-absl::StatusOr<RopeValues> ComputeRopeValues(const RopeSpec& spec,
-                                             absl::Span<const float> positions, int64_t batch,
-                                             int64_t tokens);
-
-/// The same, rounded to `dtype` on the device, owned by kCache.
 absl::StatusOr<RopeTable> BuildRopeTable(Device& device, const RopeSpec& spec,
                                          absl::Span<const float> positions, int64_t batch,
                                          int64_t tokens, DType dtype);

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "engine/dit/test_model.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -17,6 +18,23 @@ RopeSpec VideoSpec() {
   spec.heads = 4;
   spec.max_position = {20, 2048, 2048};
   return spec;
+}
+
+struct RopeValues {
+  Shape shape;
+  std::vector<float> cos;
+  std::vector<float> sin;
+};
+
+absl::StatusOr<RopeValues> ComputeRopeValues(const RopeSpec& spec,
+                                             const std::vector<float>& positions, int64_t batch,
+                                             int64_t tokens) {
+  const auto device = TestDevice();
+  LTX_ASSIGN_OR_RETURN(const RopeTable table,
+                       BuildRopeTable(*device, spec, positions, batch, tokens, DType::kF32));
+  EXPECT_EQ(table.kind, spec.kind);
+  EXPECT_EQ(table.sin.shape(), table.cos.shape());
+  return RopeValues{table.cos.shape(), Values(*device, table.cos), Values(*device, table.sin)};
 }
 
 /// Two tokens, positions [1, 3, 2, 2].

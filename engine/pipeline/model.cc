@@ -28,12 +28,12 @@ absl::StatusOr<std::unique_ptr<Model>> Model::Load(Device* device,
     return absl::InvalidArgumentError(absl::StrCat(
         "compute_dtype ", DTypeName(options.compute_dtype), " is not legal: F32 or BF16"));
   }
-  LTX_ASSIGN_OR_RETURN(const SetConfigs configs, ReadConfigs(files));
   std::unique_ptr<Model> model(new Model());
   model->device_ = device;
   model->compute_dtype_ = options.compute_dtype;
   LTX_RETURN_IF_ERROR(model->Describe(files, options));
-  LTX_ASSIGN_OR_RETURN(model->parts_, LoadParts(device, files, configs, options.compute_dtype));
+  LTX_ASSIGN_OR_RETURN(model->parts_, LoadParts(device, files, options.compute_dtype));
+  LTX_RETURN_IF_ERROR(model->CheckGrid());
   if (model->kind_ == kKindDistilled) {
     if (model->parts_->upsampler != nullptr) model->recipes_.push_back(Recipe::kDistilled);
     model->recipes_.push_back(Recipe::kDistilledOneStage);
@@ -43,8 +43,39 @@ absl::StatusOr<std::unique_ptr<Model>> Model::Load(Device* device,
 
 absl::Status Model::Describe(const checkpoint::ModelSet& files, const ModelOptions& options) {
   name_ = files.name;
-  kind_ = files.json.value("kind", "dev");
-  if (!options.kind.empty()) kind_ = options.kind;
+  kind_ = std::string(checkpoint::ModelKindName(options.kind.value_or(files.kind)));
+  version_ = files.model_version;
+  defaults_.height = files.defaults.height;
+  defaults_.width = files.defaults.width;
+  defaults_.num_frames = files.defaults.num_frames;
+  LTX_ASSIGN_OR_RETURN(defaults_.frame_rate, FrameRate::FromDouble(files.defaults.frame_rate));
+  limits_.min_frames = files.limits.min_frames.value_or(limits_.min_frames);
+  limits_.max_frames = files.limits.max_frames.value_or(limits_.max_frames);
+  limits_.min_size = files.limits.min_size.value_or(limits_.min_size);
+  limits_.max_size = files.limits.max_size.value_or(limits_.max_size);
+  return absl::OkStatus();
+}
+
+absl::Status Model::CheckGrid() const {
+  const video_vae::CompressionFactors vae = parts_->video_decoder->factors();
+  const sampling::ScaleFactors grid;
+  if (vae.spatial != grid.height || vae.temporal != grid.time) {
+    const std::string value = absl::StrCat(vae.temporal, "x", vae.spatial);
+    const std::string legal = absl::StrCat(grid.time, "x", grid.height);
+    return WithDetail(
+        absl::UnimplementedError(absl::StrCat("a video VAE with time and space factors ", value,
+                                              " is not supported: the pipelines count in ", legal)),
+        {std::string(kReasonComponentMismatch), "video VAE", value, legal});
+  }
+  if (const auto* const upscaler = parts_->upsampler.get(); upscaler != nullptr) {
+    const upsampler::LatentExtents grown = upscaler->OutputExtents({2, 3, 5});
+    if (grown.frames != 2 || grown.height != 6 || grown.width != 10) {
+      return WithDetail(absl::UnimplementedError(
+                            "a spatial upsampler that does not double height and width is not "
+                            "supported by the two-stage recipe"),
+                        {std::string(kReasonComponentMismatch), "spatial upsampler", "", "x2"});
+    }
+  }
   return absl::OkStatus();
 }
 

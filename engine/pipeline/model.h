@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,9 +31,8 @@ struct ModelOptions {
   /// kF32 or kBF16: weights, activations and latents of everything but the vocoder, which always
   /// computes in f32.
   DType compute_dtype = DType::kBF16;
-  /// "distilled" or "dev", over what the set says of itself: nothing in a transformer file tells
-  /// the two apart. Empty: as the set says.
-  std::string kind;
+  /// Over what the set says of itself: nothing in a transformer file tells the two apart.
+  std::optional<checkpoint::ModelKind> kind;
 };
 
 /// A model set on a device: text encoder, transformer, VAE decoder, spatial upsampler (if there is
@@ -40,10 +40,9 @@ struct ModelOptions {
 /// driven by one thread at a time.
 class Model {
  public:
-  /// Cross-checks the files, then loads them onto `device`, which must outlive the model.
-  /// INVALID_ARGUMENT (COMPONENT_MISMATCH) where files do not belong together, NOT_FOUND or
-  /// INVALID_ARGUMENT naming file and tensor, UNIMPLEMENTED for a form that is not supported,
-  /// RESOURCE_EXHAUSTED when the device is too small.
+  /// Loads the files of an opened (hence checked) set onto `device`, which must outlive the model.
+  /// NOT_FOUND or INVALID_ARGUMENT naming file and tensor, UNIMPLEMENTED for a form that is not
+  /// supported, RESOURCE_EXHAUSTED when the device is too small.
   static absl::StatusOr<std::unique_ptr<Model>> Load(Device* device,
                                                      const checkpoint::ModelSet& files,
                                                      const ModelOptions& options);
@@ -81,6 +80,8 @@ class Model {
   Model();
   /// Name, kind, version, defaults and limits.
   absl::Status Describe(const checkpoint::ModelSet& files, const ModelOptions& options);
+  /// UNIMPLEMENTED if the VAE or the upsampler counts in other steps than the recipes.
+  absl::Status CheckGrid() const;
 
   Device* device_ = nullptr;
   DType compute_dtype_ = DType::kF32;

@@ -50,6 +50,11 @@ absl::StatusOr<PromptEncoder> PromptEncoder::Load(Device* device, const GemmaAss
   LTX_ASSIGN_OR_RETURN(
       Tokenizer tokenizer,
       Tokenizer::Create(assets.tokenizer_json, assets.tokenizer_config_json, options.limits));
+  if (tokenizer.max_id() >= gemma.vocab_size) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "text encoder ", assets.source, ": the tokenizer has token id ", tokenizer.max_id(),
+        ", but gemma_config.text_config.vocab_size is ", gemma.vocab_size));
+  }
   const WeightLoader tower_loader(device, &assets.weights, options.compute,
                                   MemoryOwner::kWeightsText);
   const WeightLoader transformer_loader(device, &transformer, options.compute,

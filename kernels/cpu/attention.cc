@@ -6,11 +6,12 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "kernels/cpu/attention_tile.h"
+#include "kernels/cpu/attention_packing.h"
 #include "kernels/cpu/cpu_device.h"
 #include "kernels/cpu/fast_math.h"
 #include "kernels/cpu/operand_check.h"
 #include "kernels/cpu/parallel.h"
+#include "kernels/cpu/tile_product.h"
 #include "kernels/cpu/vector.h"
 #include "kernels/status_macros.h"
 
@@ -22,10 +23,13 @@
 namespace ltx::cpu {
 namespace {
 
-/// Keys per block: scores of a tile (24 KiB) stay in the first-level cache.
+/// Keys per block: a block of keys and values of usual head widths stays in the second-level cache.
 constexpr int64_t kKeys = 64;
-/// Most queries per tile, over which the packing of a key block is shared.
-constexpr int64_t kMaxQueries = 96;
+static_assert(kKeys <= kPanelDepth && kKeys % kStripColumns == 0);
+/// Most queries per tile, over which the packing of a key block is shared: a multiple of the rows
+/// that AccumulateTile holds in registers (6 or 14).
+constexpr int64_t kTileGrain = 42;
+constexpr int64_t kMaxQueries = 3 * kTileGrain;
 constexpr float kHidden = -std::numeric_limits<float>::infinity();
 
 /// The problem in elements, strides included.
@@ -46,16 +50,19 @@ struct Geometry {
   int64_t bias_batch_stride;
   int64_t bias_query_stride;
 
-  int64_t output_stride() const { return RoundUp(value_width, kLanes); }
+  int64_t value_strips() const { return RoundUp(value_width, kStripColumns) / kStripColumns; }
+  int64_t output_stride() const { return value_strips() * kStripColumns; }
+  /// Panels that hold the width of a query.
+  int64_t query_panels() const { return (width + kPanelDepth - 1) / kPanelDepth; }
   int64_t tiles() const { return (queries + tile - 1) / tile; }
 };
 
 /// Working memory of one thread.
 struct Scratch {
-  float* queries;  // [tile, d], scaled
-  float* keys;     // packed, transposed
-  float* values;   // packed
-  float* scores;   // [tile, kKeys], then the exponentials
+  float* queries;  // [query_panels, tile, kPanelPitch], scaled
+  float* keys;     // strips of keys, transposed
+  float* values;   // strips of values
+  float* scores;   // [tile, kPanelPitch], then the exponentials
   float* output;   // [tile, output_stride]
   float* largest;  // [tile]
   float* sum;      // [tile]
@@ -74,10 +81,10 @@ struct Scratch {
       return place;
     };
     Scratch s{};
-    s.queries = take(g.tile * g.width);
+    s.queries = take(g.query_panels() * g.tile * kPanelPitch);
     s.keys = take(kKeys * g.width);
-    s.values = take(kKeys * RoundUp(g.value_width, kPanel));
-    s.scores = take(g.tile * kKeys);
+    s.values = take(kKeys * g.output_stride());
+    s.scores = take(g.tile * kPanelPitch);
     s.output = take(g.tile * g.output_stride());
     s.largest = take(g.tile);
     s.sum = take(g.tile);
@@ -151,12 +158,24 @@ float ExponentiateRow(float* scores, int64_t columns, float largest) {
   return SumLanes(sum);
 }
 
+/// scores <- q k^T of the packed block.
+void Score(const Geometry& g, const Tile& tile, int64_t count, const Scratch& s) {
+  const int64_t columns = RoundUp(count, kStripColumns);
+  for (int64_t r = 0; r < tile.rows(); ++r) std::fill_n(s.scores + r * kPanelPitch, columns, 0.0f);
+  for (int64_t panel = 0; panel < g.query_panels(); ++panel) {
+    const int64_t begin = panel * kPanelDepth;
+    AccumulateTile(s.queries + panel * g.tile * kPanelPitch, tile.rows(),
+                   s.keys + begin * kStripColumns, g.width * kStripColumns, columns / kStripColumns,
+                   std::min(kPanelDepth, g.width - begin), s.scores, kPanelPitch);
+  }
+}
+
 /// Turns the scores of a block into weights and rescales what earlier blocks left.
 void SoftmaxBlock(const Geometry& g, const Tile& tile, int64_t first, int64_t count,
                   const Scratch& s) {
   const int64_t columns = RoundUp(count, kLanes);
   for (int64_t r = 0; r < tile.rows(); ++r) {
-    float* scores = s.scores + r * kKeys;
+    float* scores = s.scores + r * kPanelPitch;
     const float block_largest = MaskRow(g, tile, tile.begin + r, first, count, s.visible, scores);
     const float largest = std::max(s.largest[r], block_largest);
     if (largest == kHidden) {
@@ -194,7 +213,8 @@ void StartTile(const Geometry& g, const Tile& tile, const Operands<T>& data, con
   const T* queries = data.q + (tile.batch * g.queries + tile.begin) * stride + tile.head * g.width;
   for (int64_t r = 0; r < tile.rows(); ++r) {
     ForEachGroup(g.width, [&](int64_t i, auto lanes) {
-      lanes.Store(s.queries + r * g.width + i,
+      const int64_t row = i / kPanelDepth * g.tile + r;
+      lanes.Store(s.queries + row * kPanelPitch + i % kPanelDepth,
                   lanes.Load(queries + r * stride + i) * Broadcast(g.scale));
     });
   }
@@ -224,20 +244,21 @@ void AttendTile(const Geometry& g, const Tile& tile, const Operands<T>& data, co
   const int64_t value_stride = g.kv_heads * g.value_width;
   const T* keys = data.k + tile.batch * g.keys * key_stride + kv_head * g.width;
   const T* values = data.v + tile.batch * g.keys * value_stride + kv_head * g.value_width;
-  // Keys that no query of the tile sees are not visited.
+  // Keys that no query of the tile sees are not visited. Blocks begin at multiples of their size
+  // whatever the tile, so that sums do not depend on how queries are split among threads.
   const int64_t limit = g.causal ? std::min(g.keys, tile.end) : g.keys;
-  const int64_t start = g.window > 0 ? std::max<int64_t>(0, tile.begin - g.window + 1) : 0;
+  const int64_t first_seen = g.window > 0 ? std::max<int64_t>(0, tile.begin - g.window + 1) : 0;
+  const int64_t start = first_seen / kKeys * kKeys;
   for (int64_t first = start; first < limit; first += kKeys) {
     const int64_t count = std::min(kKeys, limit - first);
     if (!KeyVisibility(g, tile, first, count, s.visible)) continue;
     PackTransposed(keys + first * key_stride, key_stride, count, g.width, s.keys);
-    MultiplyPacked(s.queries, g.width, tile.rows(), s.keys, g.width, g.width, count, s.scores,
-                   kKeys, /*accumulate=*/false);
+    Score(g, tile, count, s);
     SoftmaxBlock(g, tile, first, count, s);
     PackRows(values + first * value_stride, value_stride, count, g.value_width, kKeys, s.visible,
              s.values);
-    MultiplyPacked(s.scores, kKeys, tile.rows(), s.values, kKeys, count, g.value_width, s.output,
-                   g.output_stride(), /*accumulate=*/true);
+    AccumulateTile(s.scores, tile.rows(), s.values, kKeys * kStripColumns, g.value_strips(), count,
+                   s.output, g.output_stride());
   }
   FinishTile(g, tile, data, s);
 }
@@ -306,7 +327,8 @@ Geometry GeometryOf(const Tensor& q, const Tensor& k, const Tensor& v,
   const int64_t planes = std::max<int64_t>(1, g.batch * g.heads);
   const int64_t tiles = std::max((g.queries + kMaxQueries - 1) / kMaxQueries,
                                  std::min((threads + planes - 1) / planes, g.queries));
-  g.tile = RoundUp((g.queries + tiles - 1) / std::max<int64_t>(1, tiles), kRowsInRegisters);
+  g.tile = (g.queries + tiles - 1) / std::max<int64_t>(1, tiles);
+  if (g.tile > kTileGrain) g.tile = RoundUp(g.tile, kTileGrain);
   return g;
 }
 

@@ -191,6 +191,14 @@ TEST_F(ConvTest, StridesAndAsymmetricPads) {
   CheckBoth({{7, 5}, 24, 20, {1, 1}, {Axis(1, 1, 0, 0), Axis(1, 1, 0, 0)}, 2});
 }
 
+TEST_F(ConvTest, LongLines) {
+  // Long enough for the inner positions of a line to be read in place.
+  CheckBoth({{3, 4, 37}, 5, 9, {3, 3, 3}, {Same(3), Same(3), Same(3)}, 2});
+  CheckBoth({{3, 4, 61}, 5, 9, {3, 3, 3}, {Axis(2, 1, 2, 0), Same(3), Axis(2, 2, 3, 0)}, 2});
+  CheckBoth({{6, 139}, 3, 20, {2, 5}, {Same(2), Axis(3, 1, 4, 9, PadMode::kReflect)}});
+  CheckBoth({{130}, 257, 18, {3}, {Same(3)}});
+}
+
 TEST_F(ConvTest, LargeKernelOverOneChannel) {
   CheckBoth({{1600}, 1, 514, {512}, {Axis(80, 1, 432, 0)}, 2});
   CheckBoth({{700}, 1, 34, {512}, {Axis(80, 1, 256, 256, PadMode::kReflect)}});

@@ -1,7 +1,9 @@
 #include "kernels/cpu/packed_conv.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <type_traits>
 
 #include "kernels/cpu/fast_math.h"
 #include "kernels/cpu/operand_check.h"
@@ -18,6 +20,11 @@ constexpr int64_t kBlockRows = 112;
 constexpr int64_t kRowStep = 14;
 /// Strips of a block: 512 columns, 224 KiB of sums.
 constexpr int64_t kBlockUnits = 32;
+
+/// Wider inputs than this, and lines with fewer positions, are gathered: rows at distances of 4 KiB
+/// and its multiples would share cache sets, and short tiles waste registers.
+constexpr int64_t kDirectChannels = 256;
+constexpr int64_t kDirectPositions = 12;
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -56,6 +63,15 @@ inline void CopyRun(const T* from, int64_t count, float* to) {
   for (int64_t i = 0; i < count; ++i) to[i] = static_cast<float>(from[i]);
 }
 
+/// Start of a line of the input.
+template <typename T>
+const T* Line(const ConvGeometry& geometry, const T* input, int64_t batch, int64_t outer,
+              int64_t middle) {
+  const auto& axes = geometry.axes;
+  return input + ((batch * axes[0].input + outer) * axes[1].input + middle) * axes[2].input *
+                     geometry.channels;
+}
+
 /// Writes elements [begin, end) of the input patch of one output position. The patch is ordered
 /// (tap on axis 0, on axis 1, on axis 2, channel).
 template <typename T>
@@ -63,77 +79,174 @@ void GatherPatch(const ConvGeometry& geometry, const T* input, const OutputPosit
                  int64_t begin, int64_t end, float* to) {
   const auto& [outer, middle, inner] = geometry.axes;
   const int64_t channels = geometry.channels;
-  const int64_t run = inner.kernel * channels;
   const int64_t first = inner.Position(position.at[2], 0);
   const bool contiguous = inner.dilation == 1 && first >= 0 && first + inner.kernel <= inner.input;
-  for (int64_t at = begin; at < end;) {
-    const int64_t tap = at / run;
-    const int64_t run_begin = at - tap * run;
-    const int64_t run_end = std::min(end - tap * run, run);
-    const int64_t count = run_end - run_begin;
-    const int64_t source0 = outer.Source(outer.Position(position.at[0], tap / middle.kernel));
-    const int64_t source1 = middle.Source(middle.Position(position.at[1], tap % middle.kernel));
-    if (source0 < 0 || source1 < 0) {
+  // What is contiguous in the input: all taps of the inner axis, or the channels of one.
+  const int64_t run = contiguous ? inner.kernel * channels : channels;
+  const int64_t runs_per_line = contiguous ? 1 : inner.kernel;
+  int64_t index = begin / run;
+  int64_t run_begin = begin - index * run;
+  int64_t inner_tap = index % runs_per_line;
+  int64_t middle_tap = index / runs_per_line % middle.kernel;
+  int64_t outer_tap = index / runs_per_line / middle.kernel;
+  for (int64_t left = end - begin; left > 0;) {
+    const int64_t count = std::min(left, run - run_begin);
+    const int64_t source0 = outer.Source(outer.Position(position.at[0], outer_tap));
+    const int64_t source1 = middle.Source(middle.Position(position.at[1], middle_tap));
+    const int64_t source2 = contiguous ? first : inner.Source(first + inner_tap * inner.dilation);
+    if (source0 < 0 || source1 < 0 || source2 < 0) {
       std::fill_n(to, count, 0.0f);
     } else {
-      const T* line = input + ((position.batch * outer.input + source0) * middle.input + source1) *
-                                  inner.input * channels;
-      if (contiguous) {
-        CopyRun(line + first * channels + run_begin, count, to);
-      } else {
-        float* target = to;
-        for (int64_t element = run_begin; element < run_end;) {
-          const int64_t inner_tap = element / channels;
-          const int64_t channel = element - inner_tap * channels;
-          const int64_t stop = std::min(run_end, (inner_tap + 1) * channels);
-          const int64_t source = inner.Source(first + inner_tap * inner.dilation);
-          if (source < 0) {
-            std::fill_n(target, stop - element, 0.0f);
-          } else {
-            CopyRun(line + source * channels + channel, stop - element, target);
-          }
-          target += stop - element;
-          element = stop;
-        }
-      }
+      const T* line = Line(geometry, input, position.batch, source0, source1);
+      CopyRun(line + source2 * channels + run_begin, count, to);
     }
     to += count;
-    at += count;
+    left -= count;
+    run_begin = 0;
+    if (++inner_tap == runs_per_line) {
+      inner_tap = 0;
+      if (++middle_tap == middle.kernel) {
+        middle_tap = 0;
+        ++outer_tap;
+      }
+    }
   }
 }
 
-/// Adds the product of patch elements [begin, end) with the weights of units [first_unit,
-/// first_unit + unit_count) to the tile.
+/// The columns one block computes: strips of all phases, numbered phase by phase.
+struct UnitRange {
+  int64_t first = 0;
+  int64_t count = 0;
+};
+
+/// Adds the products of a panel, which holds the patch elements [begin, end) of `rows` positions,
+/// with the weights of these units to the tile.
 template <typename T>
-void AccumulateUnits(const ConvTask& task, const float* panel, int64_t rows, int64_t begin,
-                     int64_t end, int64_t first_unit, int64_t unit_count, float* tile) {
+void AccumulateUnits(const ConvTask& task, const float* panel, int64_t panel_pitch, int64_t rows,
+                     int64_t begin, int64_t end, const UnitRange& units, float* tile) {
   const int64_t channels = task.geometry.channels;
   const int64_t strips = task.weight->strips;
   const int64_t strip_stride = task.weight->taps * channels * kStripColumns;
   const T* weight = task.weight->weight.data<T>();
-  const int64_t tile_pitch = unit_count * kStripColumns;
+  const int64_t tile_pitch = units.count * kStripColumns;
   if (task.phases == 1) {
-    AccumulateTile(panel, rows, weight + first_unit * strip_stride + begin * kStripColumns,
-                   strip_stride, unit_count, end - begin, tile, tile_pitch);
+    AccumulateTile(panel, panel_pitch, rows,
+                   weight + units.first * strip_stride + begin * kStripColumns, strip_stride,
+                   units.count, end - begin, tile, tile_pitch);
     return;
   }
-  for (int64_t unit = first_unit; unit < first_unit + unit_count;) {
+  for (int64_t unit = units.first; unit < units.first + units.count;) {
     const int64_t phase = unit / strips;
     const int64_t strip = unit - phase * strips;
-    const int64_t count = std::min(strips - strip, first_unit + unit_count - unit);
+    const int64_t count = std::min(strips - strip, units.first + units.count - unit);
     for (int64_t at = begin; at < end;) {
       const int64_t phase_tap = at / channels;
       const int64_t stop = std::min(end, (phase_tap + 1) * channels);
       const int64_t tap = phase + phase_tap * task.phases;
       if (tap < task.weight->taps) {
         const int64_t depth_row = tap * channels + (at - phase_tap * channels);
-        AccumulateTile(panel + (at - begin), rows,
+        AccumulateTile(panel + (at - begin), panel_pitch, rows,
                        weight + strip * strip_stride + depth_row * kStripColumns, strip_stride,
-                       count, stop - at, tile + (unit - first_unit) * kStripColumns, tile_pitch);
+                       count, stop - at, tile + (unit - units.first) * kStripColumns, tile_pitch);
       }
       at = stop;
     }
     unit += count;
+  }
+}
+
+/// Positions of the innermost axis that `rows` consecutive outputs read, before padding.
+struct Reach {
+  int64_t lowest = 0;
+  int64_t count = 0;
+};
+
+Reach FindReach(const ConvAxis& axis, int64_t first_output, int64_t rows) {
+  const int64_t last_tap = (axis.kernel - 1) * axis.dilation;
+  Reach reach;
+  reach.lowest = axis.Position(first_output, 0) + std::min<int64_t>(0, last_tap);
+  reach.count = (rows - 1) * axis.stride + std::abs(last_tap) + 1;
+  return reach;
+}
+
+/// The part of a line in reach as floats: the line itself if it holds all of it, else a copy with
+/// padding in `buffer`.
+template <typename T>
+const float* ReadLine(const ConvAxis& axis, int64_t channels, const T* line, const Reach& reach,
+                      float* buffer) {
+  const int64_t begin = std::clamp<int64_t>(0, reach.lowest, reach.lowest + reach.count);
+  const int64_t end = std::clamp<int64_t>(axis.input, begin, reach.lowest + reach.count);
+  if constexpr (std::is_same_v<T, float>) {
+    if (end - begin == reach.count) return line + begin * channels;
+  }
+  const auto pad = [&](int64_t from, int64_t to) {
+    for (int64_t position = from; position < to; ++position) {
+      float* target = buffer + (position - reach.lowest) * channels;
+      const int64_t source = axis.Source(position);
+      if (source < 0) {
+        std::fill_n(target, channels, 0.0f);
+      } else {
+        CopyRun(line + source * channels, channels, target);
+      }
+    }
+  };
+  pad(reach.lowest, begin);
+  CopyRun(line + begin * channels, (end - begin) * channels,
+          buffer + (begin - reach.lowest) * channels);
+  pad(end, reach.lowest + reach.count);
+  return buffer;
+}
+
+/// Adds the whole product of `rows` positions, from `position` on along a line, to the tile. Lines
+/// of the input serve as panels, their rows one stride of positions apart.
+template <typename T>
+void AccumulateLine(const ConvTask& task, const OutputPosition& position, int64_t rows,
+                    const UnitRange& units, float* buffer, float* tile) {
+  const ConvGeometry& geometry = task.geometry;
+  const auto& [outer, middle, inner] = geometry.axes;
+  const int64_t channels = geometry.channels;
+  const int64_t pitch = inner.stride * channels;
+  const Reach reach = FindReach(inner, position.at[2], rows);
+  const int64_t first = inner.Position(position.at[2], 0) - reach.lowest;
+  // Adjacent taps are adjacent in memory if they do not skip positions.
+  const int64_t taps = inner.dilation == 1 ? inner.kernel : 1;
+  int64_t depth_row = 0;
+  for (int64_t k0 = 0; k0 < outer.kernel; ++k0) {
+    const int64_t source0 = outer.Source(outer.Position(position.at[0], k0));
+    for (int64_t k1 = 0; k1 < middle.kernel; ++k1) {
+      const int64_t source1 = middle.Source(middle.Position(position.at[1], k1));
+      if (source0 < 0 || source1 < 0) {
+        depth_row += inner.kernel * channels;
+        continue;
+      }
+      const T* line =
+          Line(geometry, static_cast<const T*>(task.input), position.batch, source0, source1);
+      const float* panel = ReadLine(inner, channels, line, reach, buffer);
+      for (int64_t k2 = 0; k2 < inner.kernel; k2 += taps) {
+        AccumulateUnits<T>(task, panel + (first + k2 * inner.dilation) * channels, pitch, rows,
+                           depth_row, depth_row + taps * channels, units, tile);
+        depth_row += taps * channels;
+      }
+    }
+  }
+}
+
+/// Adds the product of `rows` positions from `first_row` on to the tile, patches gathered in
+/// pieces.
+template <typename T>
+void AccumulatePatches(const ConvTask& task, int64_t first_row, int64_t rows,
+                       const UnitRange& units, float* panel, float* tile) {
+  const ConvGeometry& geometry = task.geometry;
+  const int64_t depth = geometry.depth();
+  for (int64_t begin = 0; begin < depth; begin += kPanelDepth) {
+    const int64_t end = std::min(depth, begin + kPanelDepth);
+    OutputPosition position = Locate(geometry, first_row);
+    for (int64_t row = 0; row < rows; ++row) {
+      GatherPatch(geometry, static_cast<const T*>(task.input), position, begin, end,
+                  panel + row * kPanelPitch);
+      Advance(geometry, &position);
+    }
+    AccumulateUnits<T>(task, panel, kPanelPitch, rows, begin, end, units, tile);
   }
 }
 
@@ -149,64 +262,70 @@ inline void Finish(const float* sums, const float* bias, const T* residual, int6
   });
 }
 
-/// Writes the tile of rows [first_row, first_row + rows) to the output.
+/// Writes a tile to the output.
 template <typename T>
 void WriteTile(const ConvTask& task, const float* tile, int64_t first_row, int64_t rows,
-               int64_t first_unit, int64_t unit_count) {
+               const UnitRange& units) {
   const int64_t strips = task.weight->strips;
-  const int64_t positions_per_batch =
-      task.geometry.batch == 0 ? 0 : task.geometry.output_positions() / task.geometry.batch;
+  const int64_t positions_per_batch = task.geometry.output_positions() / task.geometry.batch;
   const float* bias = task.weight->bias.defined() ? task.weight->bias.data<float>() : nullptr;
+  const auto* residual = static_cast<const T*>(task.residual);
+  auto* output = static_cast<T*>(task.output);
   DispatchActivation(task.activation, [&](auto function) {
-    for (int64_t row = 0; row < rows; ++row) {
-      const int64_t batch = (first_row + row) / positions_per_batch;
-      const int64_t position = (first_row + row) - batch * positions_per_batch;
-      const int64_t batch_start = batch * task.batch_elements;
-      for (int64_t unit = first_unit; unit < first_unit + unit_count;) {
-        const int64_t phase = unit / strips;
-        const int64_t strip = unit - phase * strips;
-        const int64_t count = std::min(strips - strip, first_unit + unit_count - unit);
-        const int64_t column = strip * kStripColumns;
-        const int64_t columns = std::min(count * kStripColumns, task.out_channels - column);
-        // A phase is cropped whole or not at all: crop is a multiple of the output channels.
-        const int64_t element =
-            (position * task.phases + phase) * task.out_channels + column - task.crop;
-        if (element >= 0 && element < task.batch_elements) {
-          const int64_t at = batch_start + element;
-          Finish(tile + (row * unit_count + unit - first_unit) * kStripColumns,
-                 bias == nullptr ? nullptr : bias + column,
-                 task.residual == nullptr ? nullptr : static_cast<const T*>(task.residual) + at,
-                 columns, function, static_cast<T*>(task.output) + at);
+    for (int64_t unit = units.first; unit < units.first + units.count;) {
+      const int64_t phase = unit / strips;
+      const int64_t strip = unit - phase * strips;
+      const int64_t count = std::min(strips - strip, units.first + units.count - unit);
+      const int64_t column = strip * kStripColumns;
+      const int64_t columns = std::min(count * kStripColumns, task.out_channels - column);
+      const float* unit_bias = bias == nullptr ? nullptr : bias + column;
+      for (int64_t row = 0; row < rows; ++row) {
+        int64_t at = (first_row + row) * task.out_channels + column;
+        if (task.phases != 1 || task.crop != 0) {
+          const int64_t batch = (first_row + row) / positions_per_batch;
+          const int64_t position = (first_row + row) - batch * positions_per_batch;
+          const int64_t element =
+              (position * task.phases + phase) * task.out_channels + column - task.crop;
+          // A phase is cropped whole or not at all: crop is a multiple of the output channels.
+          if (element < 0 || element >= task.batch_elements) continue;
+          at = batch * task.batch_elements + element;
         }
-        unit += count;
+        Finish(tile + (row * units.count + unit - units.first) * kStripColumns, unit_bias,
+               residual == nullptr ? nullptr : residual + at, columns, function, output + at);
       }
+      unit += count;
     }
   });
 }
 
 template <typename T>
 void RunBlock(const ConvTask& task, const ConvBlocking& blocking, int64_t block, float* scratch) {
+  const ConvGeometry& geometry = task.geometry;
   const int64_t row_block = block / blocking.unit_blocks;
   const int64_t unit_block = block - row_block * blocking.unit_blocks;
   const int64_t first_row = row_block * blocking.rows;
-  const int64_t rows = std::min(blocking.rows, task.geometry.output_positions() - first_row);
-  const int64_t first_unit = unit_block * blocking.units;
-  const int64_t units = std::min(blocking.units, task.weight->strips * task.phases - first_unit);
+  const int64_t rows = std::min(blocking.rows, geometry.output_positions() - first_row);
+  UnitRange units;
+  units.first = unit_block * blocking.units;
+  units.count = std::min(blocking.units, task.weight->strips * task.phases - units.first);
   float* panel = scratch;
   float* tile = scratch + blocking.rows * kPanelPitch;
-  std::fill_n(tile, rows * units * kStripColumns, 0.0f);
-  const int64_t depth = task.geometry.depth();
-  for (int64_t begin = 0; begin < depth; begin += kPanelDepth) {
-    const int64_t end = std::min(depth, begin + kPanelDepth);
-    OutputPosition position = Locate(task.geometry, first_row);
-    for (int64_t row = 0; row < rows; ++row) {
-      GatherPatch(task.geometry, static_cast<const T*>(task.input), position, begin, end,
-                  panel + row * kPanelPitch);
-      Advance(task.geometry, &position);
+  const int64_t tile_pitch = units.count * kStripColumns;
+  std::fill_n(tile, rows * tile_pitch, 0.0f);
+
+  if (blocking.by_lines) {
+    OutputPosition position = Locate(geometry, first_row);
+    for (int64_t row = 0; row < rows;) {
+      const int64_t count = std::min(geometry.axes[2].output - position.at[2], rows - row);
+      AccumulateLine<T>(task, position, count, units, panel, tile + row * tile_pitch);
+      row += count;
+      position.at[2] += count - 1;
+      Advance(geometry, &position);
     }
-    AccumulateUnits<T>(task, panel, rows, begin, end, first_unit, units, tile);
+  } else {
+    AccumulatePatches<T>(task, first_row, rows, units, panel, tile);
   }
-  WriteTile<T>(task, tile, first_row, rows, first_unit, units);
+  WriteTile<T>(task, tile, first_row, rows, units);
 }
 
 }  // namespace
@@ -242,6 +361,17 @@ ConvBlocking ChooseConvBlocking(const ConvTask& task, int threads) {
   ConvBlocking blocking;
   const int64_t fair_rows = CeilDiv(CeilDiv(positions, threads), kRowStep) * kRowStep;
   blocking.rows = std::clamp(fair_rows, kRowStep, kBlockRows);
+  // Whole lines, or even shares of one, where that is possible.
+  const ConvAxis& inner = task.geometry.axes[2];
+  if (inner.output <= blocking.rows) {
+    blocking.rows -= blocking.rows % inner.output;
+  } else {
+    blocking.rows = CeilDiv(inner.output, CeilDiv(inner.output, blocking.rows));
+  }
+  blocking.by_lines =
+      task.geometry.channels <= kDirectChannels && inner.output >= kDirectPositions &&
+      FindReach(inner, 0, std::min(blocking.rows, inner.output)).count * task.geometry.channels <=
+          blocking.rows * kPanelPitch;
   blocking.row_blocks = CeilDiv(positions, blocking.rows);
   // With fewer row blocks than threads the columns are shared out too.
   const int64_t column_parts =

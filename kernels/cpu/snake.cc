@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include "absl/status/status.h"
 #include "kernels/cpu/cpu_device.h"
@@ -21,6 +22,42 @@ constexpr int64_t kUpReach = 3;
 /// Up-sampled samples that an output reaches back and forth.
 constexpr int64_t kDownBefore = 5;
 constexpr int64_t kDownAfter = 6;
+
+/// The last kChannels channels, too few for a vector, at 8 / kChannels stretches of time at once.
+template <int kChannels>
+struct StretchLanes {
+  static constexpr int64_t kStretches = kLanes / kChannels;
+  /// Elements from one stretch to the next.
+  int64_t distance;
+
+  Vec Load(const float* source) const {
+    if constexpr (kChannels == 4) {
+      return _mm256_setr_m128(_mm_loadu_ps(source), _mm_loadu_ps(source + distance));
+    } else if constexpr (kChannels == 2) {
+      return _mm256_castpd_ps(_mm256_setr_pd(Pair(source), Pair(source + distance),
+                                             Pair(source + 2 * distance),
+                                             Pair(source + 3 * distance)));
+    } else {
+      float values[kLanes];
+      for (int64_t i = 0; i < kLanes; ++i) values[i] = source[i * distance];
+      return cpu::Load(values);
+    }
+  }
+  void Store(float* target, Vec value) const {
+    alignas(32) float values[kLanes];
+    _mm256_store_ps(values, value);
+    for (int64_t i = 0; i < kStretches; ++i) {
+      std::memcpy(target + i * distance, values + i * kChannels, kChannels * sizeof(float));
+    }
+  }
+
+ private:
+  static double Pair(const float* source) {
+    double pair;
+    std::memcpy(&pair, source, sizeof(pair));
+    return pair;
+  }
+};
 
 struct SnakeSignal {
   const float* x;
@@ -90,6 +127,54 @@ void SnakeTile(const SnakeSignal& signal, const SnakeFilters& filters, Vec alpha
   }
 }
 
+struct SnakeOperands {
+  SnakeFilters filters;
+  const float* alpha;
+  const float* inverse_beta;
+};
+
+/// Output samples [begin, end) of channels [channel, channel + count), count at most a vector.
+void SnakeRange(const SnakeSignal& signal, const SnakeOperands& operands, int64_t channel,
+                int64_t count, int64_t begin, int64_t end) {
+  ForEachGroup(count, [&](int64_t, auto lanes) {
+    const Vec alpha = lanes.Load(operands.alpha + channel);
+    const Vec inverse_beta = lanes.Load(operands.inverse_beta + channel);
+    for (int64_t at = begin; at < end; at += kTileSamples) {
+      SnakeTile(signal, operands.filters, alpha, inverse_beta, channel, at,
+                std::min(at + kTileSamples, end), lanes);
+    }
+  });
+}
+
+/// Samples at either end of a signal that see its replicated edge, rounded up.
+constexpr int64_t kEdgeSamples = 8;
+
+/// The last kChannels channels of a signal: `stretches` tiles abreast inside, the ends and what is
+/// left by themselves.
+template <int kChannels>
+void SnakeNarrow(int threads, const SnakeSignal& signal, const SnakeOperands& operands) {
+  using Lanes = StretchLanes<kChannels>;
+  constexpr int64_t kSpan = Lanes::kStretches * kTileSamples;
+  const int64_t channel = signal.channels - kChannels;
+  const int64_t spans = std::max<int64_t>(0, signal.length - 2 * kEdgeSamples) / kSpan;
+  float alpha[kLanes];
+  float inverse_beta[kLanes];
+  for (int64_t i = 0; i < kLanes; ++i) {
+    alpha[i] = operands.alpha[channel + i % kChannels];
+    inverse_beta[i] = operands.inverse_beta[channel + i % kChannels];
+  }
+  ParallelFor(threads, spans, 1, [&](int64_t first, int64_t last) {
+    for (int64_t span = first; span < last; ++span) {
+      const int64_t begin = kEdgeSamples + span * kSpan;
+      SnakeTile(signal, operands.filters, Load(alpha), Load(inverse_beta), channel, begin,
+                begin + kTileSamples, Lanes{kTileSamples * signal.channels});
+    }
+  });
+  const int64_t inside_end = spans == 0 ? 0 : kEdgeSamples + spans * kSpan;
+  if (spans > 0) SnakeRange(signal, operands, channel, kChannels, 0, kEdgeSamples);
+  SnakeRange(signal, operands, channel, kChannels, inside_end, signal.length);
+}
+
 }  // namespace
 
 absl::StatusOr<Tensor> CpuDevice::AntiAliasedSnake(const Tensor& x, const Tensor& up,
@@ -108,30 +193,39 @@ absl::StatusOr<Tensor> CpuDevice::AntiAliasedSnake(const Tensor& x, const Tensor
   LTX_ASSIGN_OR_RETURN(Tensor y, Allocate(x.shape(), x.dtype(), MemoryOwner::kActivations));
   if (x.num_elements() == 0) return y;
 
-  SnakeFilters filters;
+  SnakeOperands operands{{}, alpha.data<float>(), inverse_beta.data<float>()};
   for (int64_t k = 0; k < kTaps; ++k) {
     // Zeros are stuffed between the samples, which halves the mean.
-    filters.up[k] = 2.0f * up.data<float>()[k];
-    filters.down[k] = down.data<float>()[k];
+    operands.filters.up[k] = 2.0f * up.data<float>()[k];
+    operands.filters.down[k] = down.data<float>()[k];
   }
   const int64_t length = x.dim(1);
   const int64_t channels = x.dim(2);
+  const int64_t rest = channels % kLanes;
+  const bool narrow = rest == 1 || rest == 2 || rest == 4;
+  const int64_t wide = narrow ? channels - rest : channels;
   const int64_t tiles = (length + kTileSamples - 1) / kTileSamples;
-  ParallelFor(threads_, x.dim(0) * tiles, RowGrain(kCostlyGrain, kTileSamples * channels),
-              [&](int64_t begin, int64_t end) {
+  const auto signal_of = [&](int64_t batch) {
+    const int64_t offset = batch * length * channels;
+    return SnakeSignal{x.data<float>() + offset, y.data<float>() + offset, length, channels};
+  };
+  ParallelFor(threads_, wide == 0 ? 0 : x.dim(0) * tiles,
+              RowGrain(kCostlyGrain, kTileSamples * wide), [&](int64_t begin, int64_t end) {
                 for (int64_t task = begin; task < end; ++task) {
-                  const int64_t offset = task / tiles * length * channels;
-                  const SnakeSignal signal{x.data<float>() + offset, y.data<float>() + offset,
-                                           length, channels};
+                  const SnakeSignal signal = signal_of(task / tiles);
                   const int64_t tile_begin = task % tiles * kTileSamples;
                   const int64_t tile_end = std::min(tile_begin + kTileSamples, length);
-                  ForEachGroup(channels, [&](int64_t c, auto lanes) {
-                    SnakeTile(signal, filters, lanes.Load(alpha.data<float>() + c),
-                              lanes.Load(inverse_beta.data<float>() + c), c, tile_begin, tile_end,
-                              lanes);
-                  });
+                  for (int64_t c = 0; c < wide; c += kLanes) {
+                    SnakeRange(signal, operands, c, std::min(kLanes, wide - c), tile_begin,
+                               tile_end);
+                  }
                 }
               });
+  for (int64_t batch = 0; narrow && batch < x.dim(0); ++batch) {
+    if (rest == 1) SnakeNarrow<1>(threads_, signal_of(batch), operands);
+    if (rest == 2) SnakeNarrow<2>(threads_, signal_of(batch), operands);
+    if (rest == 4) SnakeNarrow<4>(threads_, signal_of(batch), operands);
+  }
   return y;
 }
 

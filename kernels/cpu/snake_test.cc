@@ -77,6 +77,41 @@ TEST_F(SnakeTest, LengthsAndWidthsOfAllKinds) {
   }
 }
 
+TEST_F(SnakeTest, NarrowSignalsGiveTheBitsOfWideOnes) {
+  // Lengths below, at and above what several stretches of time abreast need.
+  for (const int64_t length : {15, 271, 272, 527, 528, 1039, 1040, 1300}) {
+    const Tensor wide = MakeRandom(Shape({2, length, 8}));
+    const Parameters p = MakeParameters(8, 1.0f);
+    const std::vector<float> expected =
+        Values(*device_->AntiAliasedSnake(wide, p.up, p.down, p.alpha, p.inverse_beta));
+    for (const int64_t channels : {1, 2, 4, 6}) {
+      SCOPED_TRACE(absl::StrCat("T ", length, " C ", channels));
+      const Tensor x = *device_->Slice(wide, 2, 0, channels);
+      const Tensor alpha = *device_->Slice(p.alpha, 0, 0, channels);
+      const Tensor inverse_beta = *device_->Slice(p.inverse_beta, 0, 0, channels);
+      auto y = device_->AntiAliasedSnake(x, p.up, p.down, alpha, inverse_beta);
+      ASSERT_TRUE(y.ok()) << y.status();
+      const std::vector<float> got = Values(*y);
+      for (int64_t row = 0; row < 2 * length; ++row) {
+        for (int64_t c = 0; c < channels; ++c) {
+          ASSERT_EQ(got[row * channels + c], expected[row * 8 + c]) << row << " " << c;
+        }
+      }
+    }
+  }
+}
+
+TEST_F(SnakeTest, NarrowRestBehindWholeVectors) {
+  for (const int64_t channels : {9, 10, 12, 14}) {
+    SCOPED_TRACE(channels);
+    const Tensor x = MakeRandom(Shape({1, 1200, channels}));
+    const Parameters p = MakeParameters(channels, 1.0f);
+    auto y = device_->AntiAliasedSnake(x, p.up, p.down, p.alpha, p.inverse_beta);
+    ASSERT_TRUE(y.ok()) << y.status();
+    ExpectClose(Values(*y), Reference(x, p), 0.0, 2e-5);
+  }
+}
+
 TEST_F(SnakeTest, LargeArguments) {
   // sin of arguments of some thousands, where a float's own rounding moves it by 1e-4.
   const Tensor x = MakeRandom(Shape({1, 200, 9}), DType::kF32, 100.0f);

@@ -10,8 +10,8 @@ namespace ltx::cpu {
 namespace {
 
 template <typename Weight>
-using TileKernel = void (*)(const float* panel, const Weight* strips, int64_t strip_stride,
-                            int64_t depth, float* tile, int64_t tile_pitch);
+using TileKernel = void (*)(const float* panel, int64_t panel_pitch, const Weight* strips,
+                            int64_t strip_stride, int64_t depth, float* tile, int64_t tile_pitch);
 
 /// GCC lets a function use instructions beyond the file's options if it says so.
 #define LTX_AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq")))
@@ -33,8 +33,13 @@ inline __m256 LoadHalf(const BFloat16* p) {
 
 /// kRows x (16 kStrips) sums in registers.
 template <typename Weight, int kRows, int kStrips>
-LTX_AVX512 void Avx512Kernel(const float* panel, const Weight* strips, int64_t strip_stride,
-                             int64_t depth, float* tile, int64_t tile_pitch) {
+LTX_AVX512 void Avx512Kernel(const float* panel, int64_t panel_pitch, const Weight* strips,
+                             int64_t strip_stride, int64_t depth, float* tile, int64_t tile_pitch) {
+  // Every third row has a pointer of its own; the rows between are one or two pitches on, which an
+  // address can hold: so all of them fit the general registers.
+  const float* base[(kRows + 2) / 3];
+#pragma GCC unroll 8
+  for (int g = 0; g < (kRows + 2) / 3; ++g) base[g] = panel + 3 * g * panel_pitch;
   __m512 sums[kRows][kStrips];
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
@@ -51,7 +56,7 @@ LTX_AVX512 void Avx512Kernel(const float* panel, const Weight* strips, int64_t s
     }
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
-      const __m512 value = _mm512_set1_ps(panel[r * kPanelPitch + p]);
+      const __m512 value = _mm512_set1_ps(base[r / 3][p + r % 3 * panel_pitch]);
 #pragma GCC unroll 4
       for (int s = 0; s < kStrips; ++s) {
         sums[r][s] = _mm512_fmadd_ps(value, weights[s], sums[r][s]);
@@ -69,8 +74,11 @@ LTX_AVX512 void Avx512Kernel(const float* panel, const Weight* strips, int64_t s
 
 /// kRows x 16 sums in registers.
 template <typename Weight, int kRows>
-void Avx2Kernel(const float* panel, const Weight* strip, int64_t /*strip_stride*/, int64_t depth,
-                float* tile, int64_t tile_pitch) {
+void Avx2Kernel(const float* panel, int64_t panel_pitch, const Weight* strip,
+                int64_t /*strip_stride*/, int64_t depth, float* tile, int64_t tile_pitch) {
+  const float* base[(kRows + 2) / 3];
+#pragma GCC unroll 8
+  for (int g = 0; g < (kRows + 2) / 3; ++g) base[g] = panel + 3 * g * panel_pitch;
   __m256 low[kRows];
   __m256 high[kRows];
 #pragma GCC unroll 8
@@ -83,7 +91,7 @@ void Avx2Kernel(const float* panel, const Weight* strip, int64_t /*strip_stride*
     const __m256 weight_high = LoadHalf(strip + p * kStripColumns + 8);
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
-      const __m256 value = _mm256_broadcast_ss(panel + r * kPanelPitch + p);
+      const __m256 value = _mm256_broadcast_ss(base[r / 3] + p + r % 3 * panel_pitch);
       low[r] = _mm256_fmadd_ps(value, weight_low, low[r]);
       high[r] = _mm256_fmadd_ps(value, weight_high, high[r]);
     }
@@ -115,20 +123,25 @@ constexpr auto Avx2Table(std::integer_sequence<int, kRows...> /*rows*/) {
 }
 
 /// All rows of `strip_count` strips that one kernel takes at a time; `kernels[n - 1]` does n rows.
-template <typename Weight, size_t kMaxRows>
-void AllRows(const std::array<TileKernel<Weight>, kMaxRows>& kernels, const float* panel,
-             int64_t rows, const Weight* strips, int64_t strip_stride, int64_t depth, float* tile,
-             int64_t tile_pitch) {
-  for (int64_t row = 0; row < rows; row += kMaxRows) {
-    const int64_t count = std::min<int64_t>(kMaxRows, rows - row);
-    kernels[count - 1](panel + row * kPanelPitch, strips, strip_stride, depth,
+template <typename Weight, size_t kTableRows>
+void AllRows(const std::array<TileKernel<Weight>, kTableRows>& kernels, const float* panel,
+             int64_t panel_pitch, int64_t rows, const Weight* strips, int64_t strip_stride,
+             int64_t depth, float* tile, int64_t tile_pitch) {
+  constexpr int64_t kMaxRows = kTableRows;
+  // Even shares: a short last tile would have too few sums to hide their latency.
+  for (int64_t row = 0; row < rows;) {
+    const int64_t tiles = (rows - row + kMaxRows - 1) / kMaxRows;
+    const int64_t count = (rows - row + tiles - 1) / tiles;
+    kernels[count - 1](panel + row * panel_pitch, panel_pitch, strips, strip_stride, depth,
                        tile + row * tile_pitch, tile_pitch);
+    row += count;
   }
 }
 
 template <typename Weight>
-void Accumulate512(const float* panel, int64_t rows, const Weight* strips, int64_t strip_stride,
-                   int64_t strip_count, int64_t depth, float* tile, int64_t tile_pitch) {
+void Accumulate512(const float* panel, int64_t panel_pitch, int64_t rows, const Weight* strips,
+                   int64_t strip_stride, int64_t strip_count, int64_t depth, float* tile,
+                   int64_t tile_pitch) {
   static constexpr auto kOne =
       Avx512Table<Weight, 1>(std::make_integer_sequence<int, kAvx512Rows[0]>());
   static constexpr auto kTwo =
@@ -141,24 +154,25 @@ void Accumulate512(const float* panel, int64_t rows, const Weight* strips, int64
     float* corner = tile + strip * kStripColumns;
     // Pairs, and one triple if the count is odd.
     if (left == 1) {
-      AllRows(kOne, panel, rows, first, strip_stride, depth, corner, tile_pitch);
+      AllRows(kOne, panel, panel_pitch, rows, first, strip_stride, depth, corner, tile_pitch);
       strip += 1;
     } else if (left == 3) {
-      AllRows(kThree, panel, rows, first, strip_stride, depth, corner, tile_pitch);
+      AllRows(kThree, panel, panel_pitch, rows, first, strip_stride, depth, corner, tile_pitch);
       strip += 3;
     } else {
-      AllRows(kTwo, panel, rows, first, strip_stride, depth, corner, tile_pitch);
+      AllRows(kTwo, panel, panel_pitch, rows, first, strip_stride, depth, corner, tile_pitch);
       strip += 2;
     }
   }
 }
 
 template <typename Weight>
-void Accumulate256(const float* panel, int64_t rows, const Weight* strips, int64_t strip_stride,
-                   int64_t strip_count, int64_t depth, float* tile, int64_t tile_pitch) {
+void Accumulate256(const float* panel, int64_t panel_pitch, int64_t rows, const Weight* strips,
+                   int64_t strip_stride, int64_t strip_count, int64_t depth, float* tile,
+                   int64_t tile_pitch) {
   static constexpr auto kOne = Avx2Table<Weight>(std::make_integer_sequence<int, kAvx2Rows>());
   for (int64_t strip = 0; strip < strip_count; ++strip) {
-    AllRows(kOne, panel, rows, strips + strip * strip_stride, strip_stride, depth,
+    AllRows(kOne, panel, panel_pitch, rows, strips + strip * strip_stride, strip_stride, depth,
             tile + strip * kStripColumns, tile_pitch);
   }
 }
@@ -170,32 +184,39 @@ bool HasAvx512() {
 }
 
 template <typename Weight>
-void Accumulate(const float* panel, int64_t rows, const Weight* strips, int64_t strip_stride,
-                int64_t strip_count, int64_t depth, float* tile, int64_t tile_pitch) {
+void Accumulate(const float* panel, int64_t panel_pitch, int64_t rows, const Weight* strips,
+                int64_t strip_stride, int64_t strip_count, int64_t depth, float* tile,
+                int64_t tile_pitch) {
   if (HasAvx512()) {
-    Accumulate512(panel, rows, strips, strip_stride, strip_count, depth, tile, tile_pitch);
+    Accumulate512(panel, panel_pitch, rows, strips, strip_stride, strip_count, depth, tile,
+                  tile_pitch);
   } else {
-    Accumulate256(panel, rows, strips, strip_stride, strip_count, depth, tile, tile_pitch);
+    Accumulate256(panel, panel_pitch, rows, strips, strip_stride, strip_count, depth, tile,
+                  tile_pitch);
   }
 }
 
 }  // namespace
 
-void AccumulateTile(const float* panel, int64_t rows, const float* strips, int64_t strip_stride,
-                    int64_t strip_count, int64_t depth, float* tile, int64_t tile_pitch) {
-  Accumulate(panel, rows, strips, strip_stride, strip_count, depth, tile, tile_pitch);
+void AccumulateTile(const float* panel, int64_t panel_pitch, int64_t rows, const float* strips,
+                    int64_t strip_stride, int64_t strip_count, int64_t depth, float* tile,
+                    int64_t tile_pitch) {
+  Accumulate(panel, panel_pitch, rows, strips, strip_stride, strip_count, depth, tile, tile_pitch);
 }
 
-void AccumulateTile(const float* panel, int64_t rows, const BFloat16* strips, int64_t strip_stride,
-                    int64_t strip_count, int64_t depth, float* tile, int64_t tile_pitch) {
-  Accumulate(panel, rows, strips, strip_stride, strip_count, depth, tile, tile_pitch);
+void AccumulateTile(const float* panel, int64_t panel_pitch, int64_t rows, const BFloat16* strips,
+                    int64_t strip_stride, int64_t strip_count, int64_t depth, float* tile,
+                    int64_t tile_pitch) {
+  Accumulate(panel, panel_pitch, rows, strips, strip_stride, strip_count, depth, tile, tile_pitch);
 }
 
 namespace internal {
 
-void AccumulateTileAvx2(const float* panel, int64_t rows, const float* strips, int64_t strip_stride,
-                        int64_t strip_count, int64_t depth, float* tile, int64_t tile_pitch) {
-  Accumulate256(panel, rows, strips, strip_stride, strip_count, depth, tile, tile_pitch);
+void AccumulateTileAvx2(const float* panel, int64_t panel_pitch, int64_t rows, const float* strips,
+                        int64_t strip_stride, int64_t strip_count, int64_t depth, float* tile,
+                        int64_t tile_pitch) {
+  Accumulate256(panel, panel_pitch, rows, strips, strip_stride, strip_count, depth, tile,
+                tile_pitch);
 }
 
 }  // namespace internal

@@ -136,7 +136,8 @@ absl::Status RunRope(const GoldenCase& golden, const GoldenContext& context,
   return absl::OkStatus();
 }
 
-absl::Status RunRopeFull(const GoldenCase& golden, const GoldenContext&, GoldenOutputs* outputs) {
+absl::Status RunRopeFull(const GoldenCase& golden, const GoldenContext& context,
+                         GoldenOutputs* outputs) {
   for (const std::string kind : {"video", "audio", "cross_video"}) {
     LTX_ASSIGN_OR_RETURN(const RopeCase rope, ReadRopeCase(golden, kind));
     const int64_t count = FrequencyCount(rope.spec);
@@ -144,11 +145,11 @@ absl::Status RunRopeFull(const GoldenCase& golden, const GoldenContext&, GoldenO
                        dit::FrequencyGrid(rope.spec.theta, count, false));
     outputs->SetFloats(absl::StrCat(kind, "_grid_f64"), {count},
                        dit::FrequencyGrid(rope.spec.theta, count, true));
-    LTX_ASSIGN_OR_RETURN(
-        const dit::RopeValues values,
-        dit::ComputeRopeValues(rope.spec, rope.positions, rope.batch, rope.tokens));
-    outputs->SetFloats(absl::StrCat(kind, "_cos"), values.shape, values.cos);
-    outputs->SetFloats(absl::StrCat(kind, "_sin"), values.shape, values.sin);
+    LTX_ASSIGN_OR_RETURN(const RopeTable table,
+                         dit::BuildRopeTable(*context.device, rope.spec, rope.positions, rope.batch,
+                                             rope.tokens, DType::kF32));
+    LTX_RETURN_IF_ERROR(outputs->Set(*context.device, absl::StrCat(kind, "_cos"), table.cos));
+    LTX_RETURN_IF_ERROR(outputs->Set(*context.device, absl::StrCat(kind, "_sin"), table.sin));
   }
   return absl::OkStatus();
 }

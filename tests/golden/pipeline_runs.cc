@@ -81,7 +81,7 @@ absl::StatusOr<std::unique_ptr<Model>> LoadModel(const std::string& folder, Devi
   pipeline::ModelOptions options;
   options.compute_dtype = DType::kF32;
   // The reduced packs do not say; every case of this area runs a distilled recipe.
-  options.kind = "distilled";
+  options.kind = checkpoint::ModelKind::kDistilled;
   return Model::Load(device, set, options);
 }
 

@@ -1,6 +1,7 @@
 #include "tests/golden/text_components.h"
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -9,6 +10,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/checkpoint/text_config.h"
+#include "engine/sampling/latent_geometry.h"
+#include "engine/text/duration_head.h"
 #include "engine/text/embeddings_connector.h"
 #include "engine/text/feature_extractor.h"
 #include "engine/text/gemma_assets.h"
@@ -341,6 +344,96 @@ absl::Status RunEncode(const GoldenCase& golden, const GoldenContext& context,
   return absl::OkStatus();
 }
 
+/// A clamp of seconds as frames; zero seconds stand for the least there is, one frame.
+int64_t ClampFrames(double seconds, double rate) {
+  return std::max<int64_t>(1, static_cast<int64_t>(std::nearbyint(seconds * rate)));
+}
+
+/// The numbers of a list in `params`, or of the lists in it, in order.
+absl::Status AppendNumbers(const json& value, std::vector<double>* numbers) {
+  if (value.is_number()) {
+    numbers->push_back(value.get<double>());
+    return absl::OkStatus();
+  }
+  if (!value.is_array()) return absl::InvalidArgumentError("params: a list holds no numbers");
+  for (const json& item : value) LTX_RETURN_IF_ERROR(AppendNumbers(item, numbers));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<double>> NumbersParam(const GoldenCase& golden, const char* name) {
+  std::vector<double> numbers;
+  LTX_RETURN_IF_ERROR(AppendNumbers(Member(golden.params(), name), &numbers));
+  return numbers;
+}
+
+absl::Status RunDurationHead(const GoldenCase& golden, const GoldenContext& context,
+                             GoldenOutputs* outputs) {
+  Device& device = *context.device;
+  LTX_ASSIGN_OR_RETURN(const checkpoint::DurationHeadConfig config,
+                       checkpoint::ParseDurationHeadConfig(golden.config()));
+  const WeightLoader loader(&device, &golden.weights(), DType::kF32, MemoryOwner::kWeightsText);
+  LTX_ASSIGN_OR_RETURN(const text::DurationHead head,
+                       text::DurationHead::Load(config, loader.Sub("duration_head.")));
+  LTX_ASSIGN_OR_RETURN(const Tensor video, golden.Input(device, "video_tokens"));
+  LTX_ASSIGN_OR_RETURN(const Tensor audio, golden.Input(device, "audio_tokens"));
+  LTX_ASSIGN_OR_RETURN(const std::vector<double> rates, NumbersParam(golden, "frame_rates"));
+  LTX_ASSIGN_OR_RETURN(const std::vector<double> clamps, NumbersParam(golden, "clamps_seconds"));
+  const struct {
+    const char* name;
+    Tensor video, audio;
+  } kInputs[] = {
+      {"both", video, audio}, {"video_only", video, Tensor()}, {"audio_only", Tensor(), audio}};
+  for (const auto& input : kInputs) {
+    ObserverStatus observed;
+    const StageObserver observer = [&](absl::string_view name, const Tensor& tensor) {
+      observed.Update(outputs->Set(device, absl::StrCat("stage.", name), tensor));
+    };
+    const bool both = input.video.defined() && input.audio.defined();
+    LTX_ASSIGN_OR_RETURN(
+        const float seconds,
+        head.PredictSeconds(input.video, input.audio, both ? observer : StageObserver()));
+    LTX_RETURN_IF_ERROR(observed.status());
+    outputs->SetFloats(absl::StrCat("seconds.", input.name), {1}, {seconds});
+    std::vector<int64_t> frames;
+    for (const double rate : rates) {
+      for (size_t i = 0; i + 1 < clamps.size(); i += 2) {
+        LTX_ASSIGN_OR_RETURN(
+            const int64_t count,
+            sampling::FramesForDuration(double{seconds}, rate, ClampFrames(clamps[i], rate),
+                                        ClampFrames(clamps[i + 1], rate)));
+        frames.push_back(count);
+      }
+    }
+    outputs->SetInts(absl::StrCat("frames.", input.name),
+                     {static_cast<int64_t>(rates.size()), static_cast<int64_t>(clamps.size() / 2)},
+                     frames);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RunDurationFrames(const GoldenCase& golden, const GoldenContext&,
+                               GoldenOutputs* outputs) {
+  LTX_ASSIGN_OR_RETURN(const Shape shape, golden.InputShape("rows"));
+  LTX_ASSIGN_OR_RETURN(const std::vector<double> rows, golden.InputDoubles("rows"));
+  if (shape.rank() != 2 || shape.dim(1) != 4) {
+    return absl::InvalidArgumentError("in/rows is not [n, 4]");
+  }
+  sampling::ScaleFactors factors;
+  if (const json& scale = Member(golden.params(), "temporal_scale"); scale.is_number_integer()) {
+    factors.time = scale.get<int64_t>();
+  }
+  std::vector<int64_t> frames;
+  for (size_t i = 0; i < rows.size(); i += 4) {
+    const int64_t low = ClampFrames(rows[i + 2], rows[i + 1]);
+    const int64_t high = ClampFrames(rows[i + 3], rows[i + 1]);
+    LTX_ASSIGN_OR_RETURN(const int64_t count,
+                         sampling::FramesForDuration(rows[i], rows[i + 1], low, high, factors));
+    frames.insert(frames.end(), {low, high, count});
+  }
+  outputs->SetInts("frames", {shape.dim(0), 3}, frames);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 void RegisterTextComponents(ComponentRegistry* registry) {
@@ -350,6 +443,8 @@ void RegisterTextComponents(ComponentRegistry* registry) {
   registry->emplace("text.feature_extractor", RunFeatureExtractor);
   registry->emplace("text.connector", RunConnector);
   registry->emplace("text.encode", RunEncode);
+  registry->emplace("duration.head", RunDurationHead);
+  registry->emplace("duration.frames", RunDurationFrames);
 }
 
 }  // namespace ltx::golden

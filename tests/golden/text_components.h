@@ -6,7 +6,7 @@
 namespace ltx::golden {
 
 /// Adds text.tokenize, text.gemma3_forward, text.gemma4_forward, text.feature_extractor,
-/// text.connector and text.encode.
+/// text.connector, text.encode, duration.head and duration.frames.
 void RegisterTextComponents(ComponentRegistry* registry);
 
 }  // namespace ltx::golden

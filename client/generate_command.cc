@@ -1,0 +1,222 @@
+#include <pthread.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "client/commands.h"
+#include "client/failure.h"
+#include "client/progress_line.h"
+#include "client/video_client.h"
+#include "google/protobuf/util/json_util.h"
+
+namespace ltx::client {
+namespace {
+
+/// How long a server may take to accept the connection.
+constexpr absl::Duration kConnectTimeout = absl::Seconds(10);
+
+/// What the flags say. Unset ones are left to the server.
+struct Flags {
+  std::string server = "localhost:50051";
+  std::string output;
+  std::string noise_generator;
+  std::string noise_dtype;
+  double deadline_seconds = 0;
+  bool quiet = false;
+  bool json = false;
+  v1::GenerateVideoRequest request;
+};
+
+/// Turns Ctrl-C into a cancellation of the client's job while it lives; before there is a client it
+/// ends the program. Make it before other threads start, since they inherit the blocked signals.
+class InterruptWatcher {
+ public:
+  InterruptWatcher() {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &set, nullptr);
+    thread_ = std::thread([this, set] {
+      // Wakes up often enough to end with its owner.
+      const timespec tick = {0, 100 * 1000 * 1000};
+      while (!stop_.load()) {
+        if (sigtimedwait(&set, nullptr, &tick) <= 0) continue;
+        VideoClient* const client = client_.load();
+        if (client == nullptr) _exit(kInterruptedExit);
+        client->Cancel();
+      }
+    });
+  }
+  ~InterruptWatcher() {
+    stop_.store(true);
+    thread_.join();
+  }
+  InterruptWatcher(const InterruptWatcher&) = delete;
+  InterruptWatcher& operator=(const InterruptWatcher&) = delete;
+
+  void Watch(VideoClient* client) { client_.store(client); }
+
+ private:
+  std::atomic<bool> stop_{false};
+  std::atomic<VideoClient*> client_{nullptr};
+  std::thread thread_;
+};
+
+void PrintReport(const v1::GenerationReport& report, const std::string& path) {
+  const v1::EffectiveParameters& parameters = report.parameters();
+  std::printf("%s: %dx%d, %d frames, seed %llu, recipe %s, %.2f s\n", path.c_str(),
+              parameters.width(), parameters.height(), parameters.num_frames(),
+              static_cast<unsigned long long>(parameters.seed()), parameters.recipe().c_str(),
+              report.run_seconds());
+  for (const std::string& warning : report.warnings()) {
+    std::fprintf(stderr, "ltx: warning: %s\n", warning.c_str());
+  }
+}
+
+int RunGenerate(const Flags& flags) {
+  InterruptWatcher interrupts;
+  const auto client = VideoClient::Connect(flags.server, kConnectTimeout);
+  if (!client.ok()) return Fail(client.status());
+  interrupts.Watch(client->get());
+  ProgressDisplay display(stderr, isatty(STDERR_FILENO) == 1);
+  VideoClient::GenerateOptions options;
+  if (!flags.quiet) {
+    options.on_event = [&display](const v1::GenerateVideoEvent& event) { display.Show(event); };
+  }
+  if (flags.deadline_seconds > 0) {
+    options.deadline = absl::Now() + absl::Seconds(flags.deadline_seconds);
+  }
+  const auto report = (*client)->Generate(flags.request, flags.output, options);
+  display.Clear();
+  if (!report.ok()) return Fail(report.status());
+  if (flags.json) {
+    google::protobuf::util::JsonPrintOptions print;
+    print.preserve_proto_field_names = true;
+    print.add_whitespace = true;
+    std::string text;
+    (void)google::protobuf::util::MessageToJsonString(*report, &text, print);
+    std::printf("%s", text.c_str());
+  } else {
+    PrintReport(*report, report->output_path().empty() ? flags.output : report->output_path());
+  }
+  return 0;
+}
+
+/// An option that calls `set` with its value, so that absence stays absence on the wire.
+template <typename T, typename Setter>
+CLI::Option* Optional(CLI::App* app, const std::string& name, Setter set, const std::string& help) {
+  return app->add_option_function<T>(
+      name, [set](const T& value) { set(value); }, help);
+}
+
+void AddSizeFlags(CLI::App* app, v1::GenerateVideoRequest* request) {
+  Optional<int32_t>(
+      app, "--width", [request](int32_t v) { request->set_width(v); },
+      "Pixels; default: the model's own");
+  Optional<int32_t>(
+      app, "--height", [request](int32_t v) { request->set_height(v); },
+      "Pixels; default: the model's own");
+  Optional<int32_t>(
+      app, "--num-frames", [request](int32_t v) { request->set_num_frames(v); },
+      "8k + 1; default: the model's own");
+  Optional<double>(
+      app, "--frame-rate", [request](double v) { request->set_frame_rate(v); },
+      "Frames per second; default: the model's own");
+  Optional<int64_t>(
+      app, "--seed", [request](int64_t v) { request->set_seed(v); },
+      "Default: 10, as in the reference");
+}
+
+void AddGuidanceFlags(CLI::App* app, v1::GenerateVideoRequest* request) {
+  const std::string only_guided = "Recipes with guidance only: ";
+  Optional<std::string>(
+      app, "--negative-prompt",
+      [request](const std::string& v) { request->set_negative_prompt(v); },
+      only_guided + "what to avoid");
+  Optional<int32_t>(
+      app, "--num-inference-steps", [request](int32_t v) { request->set_num_inference_steps(v); },
+      "Recipes with a free schedule only: denoising steps");
+  const auto scale = [&](const std::string& name, const std::string& help, auto set) {
+    Optional<double>(
+        app, name, [request, set](double v) { (request->*set)(v); }, only_guided + help);
+  };
+  using Request = v1::GenerateVideoRequest;
+  scale("--video-cfg-guidance-scale", "CFG of the picture", &Request::set_video_cfg_guidance_scale);
+  scale("--video-stg-guidance-scale", "STG of the picture", &Request::set_video_stg_guidance_scale);
+  scale("--video-rescale-scale", "rescale of the picture", &Request::set_video_rescale_scale);
+  scale("--a2v-guidance-scale", "modality guidance of the picture",
+        &Request::set_a2v_guidance_scale);
+  scale("--audio-cfg-guidance-scale", "CFG of the sound", &Request::set_audio_cfg_guidance_scale);
+  scale("--audio-stg-guidance-scale", "STG of the sound", &Request::set_audio_stg_guidance_scale);
+  scale("--audio-rescale-scale", "rescale of the sound", &Request::set_audio_rescale_scale);
+  scale("--v2a-guidance-scale", "modality guidance of the sound", &Request::set_v2a_guidance_scale);
+  app->add_flag_callback(
+      "--enhance-prompt", [request] { request->set_enhance_prompt(true); },
+      "Let the text model rewrite the prompt, where it can");
+}
+
+void AddNoiseFlags(CLI::App* app, Flags* flags) {
+  app->add_option("--noise-generator", flags->noise_generator,
+                  "torch_cpu or torch_cuda; default: that of the server's device")
+      ->check(CLI::IsMember({"torch_cpu", "torch_cuda"}));
+  app->add_option("--noise-dtype", flags->noise_dtype,
+                  "float32 or bfloat16; default: that of the run")
+      ->check(CLI::IsMember({"float32", "bfloat16"}));
+}
+
+void MapNoiseFlags(Flags* flags) {
+  if (flags->noise_generator == "torch_cpu") {
+    flags->request.set_noise_generator(v1::NOISE_GENERATOR_TORCH_CPU);
+  } else if (flags->noise_generator == "torch_cuda") {
+    flags->request.set_noise_generator(v1::NOISE_GENERATOR_TORCH_CUDA);
+  }
+  if (flags->noise_dtype == "float32") {
+    flags->request.set_noise_dtype(v1::NOISE_DTYPE_FLOAT32);
+  } else if (flags->noise_dtype == "bfloat16") {
+    flags->request.set_noise_dtype(v1::NOISE_DTYPE_BFLOAT16);
+  }
+}
+
+}  // namespace
+
+Command AddGenerateCommand(CLI::App* app) {
+  const auto flags = std::make_shared<Flags>();
+  CLI::App* command = app->add_subcommand("generate", "Generate a clip from a prompt");
+  command->add_option("--server", flags->server, "HOST:PORT of the server")->capture_default_str();
+  Optional<std::string>(
+      command, "--prompt", [flags](const std::string& v) { flags->request.set_prompt(v); },
+      "What to show and to be heard")
+      ->required();
+  command->add_option("--output", flags->output, "File to write: .mp4, or .png for one frame");
+  Optional<std::string>(
+      command, "--server-output",
+      [flags](const std::string& v) { flags->request.set_output_path(v); },
+      "Let the server write the file to this path of its own, instead of --output");
+  Optional<std::string>(
+      command, "--recipe", [flags](const std::string& v) { flags->request.set_recipe(v); },
+      "distilled: half size, x2 upsampling, refinement; distilled_one_stage: full size at once");
+  AddSizeFlags(command, &flags->request);
+  AddNoiseFlags(command, flags.get());
+  AddGuidanceFlags(command, &flags->request);
+  command->add_option("--deadline", flags->deadline_seconds,
+                      "Give up after this many seconds; 0: never");
+  command->add_flag("--quiet", flags->quiet, "No progress");
+  command->add_flag("--json", flags->json, "Print the whole report as JSON");
+  return [flags] {
+    if (flags->output.empty() == flags->request.output_path().empty()) {
+      return Fail(absl::InvalidArgumentError("give either --output or --server-output"));
+    }
+    MapNoiseFlags(flags.get());
+    return RunGenerate(*flags);
+  };
+}
+
+}  // namespace ltx::client

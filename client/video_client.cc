@@ -1,0 +1,174 @@
+#include "client/video_client.h"
+
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/support/error_details.h>
+#include <openssl/evp.h>
+#include <zlib.h>
+
+#include <optional>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "engine/media/atomic_file.h"
+#include "google/rpc/error_details.pb.h"
+#include "google/rpc/status.pb.h"
+#include "kernels/status_macros.h"
+
+namespace ltx::client {
+namespace {
+
+struct DigestFree {
+  void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
+};
+
+absl::Span<const uint8_t> AsBytes(const std::string& text) {
+  return absl::MakeConstSpan(reinterpret_cast<const uint8_t*>(text.data()), text.size());
+}
+
+/// Checks and writes the media of one stream.
+class MediaReceiver {
+ public:
+  explicit MediaReceiver(media::AtomicFile file)
+      : file_(std::move(file)), digest_(EVP_MD_CTX_new()) {
+    EVP_DigestInit_ex(digest_.get(), EVP_sha256(), nullptr);
+  }
+
+  void Begin(const v1::MediaHeader& header) { header_ = header; }
+
+  absl::Status Add(const v1::MediaChunk& chunk) {
+    const uint32_t sum = static_cast<uint32_t>(
+        crc32(0, AsBytes(chunk.data()).data(), static_cast<uInt>(chunk.data().size())));
+    if (!header_.has_value() || chunk.sequence() != next_sequence_ || sum != chunk.crc32()) {
+      return absl::DataLossError(
+          absl::StrCat("media chunk ", chunk.sequence(), " arrived damaged or out of order"));
+    }
+    ++next_sequence_;
+    bytes_ += static_cast<int64_t>(chunk.data().size());
+    EVP_DigestUpdate(digest_.get(), chunk.data().data(), chunk.data().size());
+    return file_.Write(AsBytes(chunk.data()));
+  }
+
+  absl::Status Finish() {
+    if (!header_.has_value()) return absl::DataLossError("the server sent no media");
+    unsigned char result[EVP_MAX_MD_SIZE];
+    unsigned int length = 0;
+    EVP_DigestFinal_ex(digest_.get(), result, &length);
+    if (bytes_ != header_->total_bytes() ||
+        std::string(reinterpret_cast<const char*>(result), length) != header_->sha256()) {
+      return absl::DataLossError(absl::StrCat("the media are not what the server announced: ",
+                                              bytes_, " of ", header_->total_bytes(), " bytes"));
+    }
+    return file_.Commit();
+  }
+
+ private:
+  media::AtomicFile file_;
+  std::unique_ptr<EVP_MD_CTX, DigestFree> digest_;
+  std::optional<v1::MediaHeader> header_;
+  int next_sequence_ = 0;
+  int64_t bytes_ = 0;
+};
+
+}  // namespace
+
+/// The call under way, if there is one.
+struct VideoClient::Running {
+  absl::Mutex mutex;
+  grpc::ClientContext* context ABSL_GUARDED_BY(mutex) = nullptr;
+  bool cancelled ABSL_GUARDED_BY(mutex) = false;
+};
+
+absl::Status FromWire(const grpc::Status& status) {
+  if (status.ok()) return absl::OkStatus();
+  std::string message = status.error_message();
+  google::rpc::Status details;
+  if (!status.error_details().empty() && details.ParseFromString(status.error_details())) {
+    for (const google::protobuf::Any& any : details.details()) {
+      google::rpc::ErrorInfo info;
+      google::rpc::RetryInfo retry;
+      if (any.UnpackTo(&info)) {
+        absl::StrAppend(&message, " [", info.reason(), "]");
+      } else if (any.UnpackTo(&retry)) {
+        absl::StrAppend(&message, " (try again in ", retry.retry_delay().seconds(), " s)");
+      }
+    }
+  }
+  return absl::Status(static_cast<absl::StatusCode>(status.error_code()), message);
+}
+
+VideoClient::VideoClient(std::shared_ptr<grpc::Channel> channel)
+    : stub_(v1::VideoService::NewStub(channel)), running_(std::make_shared<Running>()) {}
+
+absl::StatusOr<std::unique_ptr<VideoClient>> VideoClient::Connect(const std::string& address,
+                                                                  absl::Duration timeout) {
+  const std::shared_ptr<grpc::Channel> channel =
+      grpc::CreateChannel(address, grpc::InsecureChannelCredentials());
+  if (!channel->WaitForConnected(absl::ToChronoTime(absl::Now() + timeout))) {
+    return absl::UnavailableError(
+        absl::StrCat("no server answers at ", address, " within ", absl::FormatDuration(timeout)));
+  }
+  return std::unique_ptr<VideoClient>(new VideoClient(channel));
+}
+
+absl::StatusOr<v1::GenerationReport> VideoClient::Generate(const v1::GenerateVideoRequest& request,
+                                                           const std::string& output_path,
+                                                           const GenerateOptions& options) {
+  std::optional<MediaReceiver> receiver;
+  if (request.output_path().empty()) {
+    LTX_ASSIGN_OR_RETURN(media::AtomicFile file, media::AtomicFile::Create(output_path));
+    receiver.emplace(std::move(file));
+  }
+  grpc::ClientContext context;
+  if (options.deadline != absl::InfiniteFuture()) {
+    context.set_deadline(absl::ToChronoTime(options.deadline));
+  }
+  {
+    absl::MutexLock lock(&running_->mutex);
+    if (running_->cancelled) return absl::CancelledError("cancelled before the start");
+    running_->context = &context;
+  }
+  const auto reader = stub_->GenerateVideo(&context, request);
+  absl::Status local;
+  std::optional<v1::GenerationReport> report;
+  v1::GenerateVideoEvent event;
+  while (reader->Read(&event)) {
+    if (!local.ok()) continue;  // Drains what was under way before the cancellation.
+    if (event.has_media_header() && receiver.has_value()) {
+      receiver->Begin(event.media_header());
+    } else if (event.has_media_chunk() && receiver.has_value()) {
+      local = receiver->Add(event.media_chunk());
+    } else if (event.has_finished()) {
+      report = event.finished().report();
+    }
+    if (!local.ok()) context.TryCancel();
+    if (!event.has_media_chunk() && options.on_event) options.on_event(event);
+  }
+  const grpc::Status wire = reader->Finish();
+  {
+    absl::MutexLock lock(&running_->mutex);
+    running_->context = nullptr;
+  }
+  LTX_RETURN_IF_ERROR(local);
+  LTX_RETURN_IF_ERROR(FromWire(wire));
+  if (!report.has_value()) return absl::DataLossError("the stream ended without a report");
+  if (receiver.has_value()) LTX_RETURN_IF_ERROR(receiver->Finish());
+  return *std::move(report);
+}
+
+void VideoClient::Cancel() {
+  absl::MutexLock lock(&running_->mutex);
+  running_->cancelled = true;
+  if (running_->context != nullptr) running_->context->TryCancel();
+}
+
+absl::StatusOr<v1::HealthResponse> VideoClient::Health(absl::Duration timeout) {
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
+  v1::HealthResponse response;
+  LTX_RETURN_IF_ERROR(FromWire(stub_->Health(&context, {}, &response)));
+  return response;
+}
+
+}  // namespace ltx::client

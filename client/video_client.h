@@ -1,0 +1,61 @@
+#ifndef LTX_CLIENT_VIDEO_CLIENT_H_
+#define LTX_CLIENT_VIDEO_CLIENT_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "proto/ltx/v1/video_service.grpc.pb.h"
+
+namespace ltx::client {
+
+/// A gRPC status as an absl::Status: same code; the message ends with what the server's
+/// google.rpc details add (field and legal values, when to come back).
+absl::Status FromWire(const grpc::Status& status);
+
+/// A connection to an ltx_server.
+///
+///   auto client = VideoClient::Connect("localhost:50051", absl::Seconds(5));
+///   v1::GenerateVideoRequest request;
+///   request.set_prompt("a red circle moves up, a low hum");
+///   auto report = (*client)->Generate(request, "clip.mp4", {});
+class VideoClient {
+ public:
+  /// `address` is HOST:PORT. UNAVAILABLE if nobody answers within `timeout`.
+  static absl::StatusOr<std::unique_ptr<VideoClient>> Connect(const std::string& address,
+                                                              absl::Duration timeout);
+
+  struct GenerateOptions {
+    /// Called for every event but media, on the calling thread.
+    std::function<void(const v1::GenerateVideoEvent&)> on_event;
+    /// The job must be done by then.
+    absl::Time deadline = absl::InfiniteFuture();
+  };
+
+  /// Runs a request and writes the clip to `output_path` (whole or not at all), unless the request
+  /// names a path of the server's. Blocks until the end. Any status of the service;
+  /// DATA_LOSS if the media arrive damaged; NOT_FOUND / PERMISSION_DENIED for `output_path`, told
+  /// before anything is sent.
+  absl::StatusOr<v1::GenerationReport> Generate(const v1::GenerateVideoRequest& request,
+                                                const std::string& output_path,
+                                                const GenerateOptions& options);
+
+  /// Cancels the running Generate(), from any thread; it then returns CANCELLED.
+  void Cancel();
+
+  absl::StatusOr<v1::HealthResponse> Health(absl::Duration timeout);
+
+ private:
+  explicit VideoClient(std::shared_ptr<grpc::Channel> channel);
+
+  struct Running;
+  std::unique_ptr<v1::VideoService::Stub> stub_;
+  std::shared_ptr<Running> running_;
+};
+
+}  // namespace ltx::client
+
+#endif  // LTX_CLIENT_VIDEO_CLIENT_H_

@@ -1,0 +1,217 @@
+#include "engine/pipeline/generation_job.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "engine/checkpoint/model_set.h"
+#include "engine/pipeline/error_details.h"
+#include "engine/pipeline/job_options.h"
+#include "engine/pipeline/model.h"
+#include "kernels/cpu/cpu_device.h"
+#include "kernels/host_copy.h"
+
+namespace ltx::pipeline {
+namespace {
+
+/// ltx-tiny on the CPU, loaded once for all tests.
+class GenerationJobTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    device_ = cpu::CpuDevice::Create({}).value().release();
+    ModelOptions options;
+    options.compute_dtype = DType::kF32;
+    model_ = Model::Load(device_, *checkpoint::ModelSet::Open("models/ltx-tiny"), options)
+                 .value()
+                 .release();
+  }
+  static void TearDownTestSuite() {
+    delete model_;
+    EXPECT_EQ(device_->ledger().Read().total.live_bytes, 0);
+    delete device_;
+  }
+
+  // As small as the model allows.
+  static GenerationRequest Request() {
+    GenerationRequest request = model_->DefaultRequest();
+    request.prompt = "a red circle moves up";
+    request.height = 128;
+    request.width = 128;
+    request.num_frames = 17;
+    request.seed = 7;
+    return request;
+  }
+  static std::unique_ptr<GenerationJob> Create(const GenerationRequest& request,
+                                               const JobOptions& options = {}) {
+    return GenerationJob::Create(model_, request, options).value();
+  }
+  static GenerationResult Finish(GenerationJob* job) {
+    while (!job->done()) EXPECT_TRUE(job->Advance().ok());
+    return job->TakeResult().value();
+  }
+  static int64_t LiveBytes(MemoryOwner owner) {
+    return device_->ledger().Read().by_owner[static_cast<int>(owner)].live_bytes;
+  }
+  static std::pair<std::vector<float>, std::vector<float>> Media(const GenerationResult& result) {
+    return {*ToFloats(*device_, result.frames), *ToFloats(*device_, result.waveform)};
+  }
+
+  static cpu::CpuDevice* device_;
+  static Model* model_;
+};
+cpu::CpuDevice* GenerationJobTest::device_ = nullptr;
+Model* GenerationJobTest::model_ = nullptr;
+
+TEST_F(GenerationJobTest, ModelDescribesItself) {
+  EXPECT_EQ(model_->name(), "ltx-tiny");
+  EXPECT_EQ(model_->kind(), "distilled");
+  EXPECT_EQ(model_->version(), "2.5.1");
+  EXPECT_EQ(model_->recipes(),
+            (std::vector<Recipe>{Recipe::kDistilled, Recipe::kDistilledOneStage}));
+  EXPECT_EQ(model_->sample_rate(), 48000);
+  const GenerationRequest request = model_->DefaultRequest();
+  EXPECT_EQ(request.width, 256);
+  EXPECT_EQ(request.height, 192);
+  EXPECT_EQ(request.num_frames, 25);
+  EXPECT_EQ(request.frame_rate.ToString(), "24");
+  EXPECT_EQ(model_->limits().max_frames, 49);
+}
+
+TEST_F(GenerationJobTest, RunsOneUnitAtATime) {
+  const auto job = Create(Request());
+  ASSERT_EQ(job->plan().size(), 15u);
+  EXPECT_FALSE(job->TakeResult().ok());
+  double previous_total = 0;
+  for (int i = 0; i < 15; ++i) {
+    const WorkUnit planned = job->plan()[i];
+    const auto report = job->Advance();
+    ASSERT_TRUE(report.ok()) << report.status();
+    EXPECT_EQ(report->unit.phase, planned.phase);
+    EXPECT_EQ(report->unit.index, planned.index);
+    EXPECT_EQ(report->completed, i + 1);
+    EXPECT_EQ(report->total, 15);
+    EXPECT_GE(report->seconds, 0.0);
+    previous_total += report->seconds;
+  }
+  EXPECT_TRUE(job->done());
+  EXPECT_EQ(job->Advance().status().code(), absl::StatusCode::kFailedPrecondition);
+  const GenerationResult result = job->TakeResult().value();
+  EXPECT_EQ(job->TakeResult().status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(result.frames.shape(), (Shape{17, 128, 128, 3}));
+  EXPECT_EQ(result.frames.dtype(), DType::kF32);
+  EXPECT_EQ(result.waveform.shape(), (Shape{2, 480 * (4 * 18 - 3)}));
+  EXPECT_EQ(result.sample_rate, 48000);
+  EXPECT_EQ(LiveBytes(MemoryOwner::kMedia),
+            result.frames.num_bytes() + result.waveform.num_bytes());
+  EXPECT_EQ(result.phases.size(), 6u);
+  EXPECT_EQ(result.phases[1].units, 8);
+  double total = 0;
+  for (const PhaseSeconds& phase : result.phases) total += phase.seconds;
+  EXPECT_NEAR(total, previous_total, 1e-9);
+  EXPECT_EQ(result.parameters.stages[0].sampler, "euler_ancestral eta=1 s_noise=1");
+  EXPECT_GT(result.parameters.prompt_tokens, 0);
+  EXPECT_EQ(result.parameters.dropped_prompt_tokens, 0);
+  const std::vector<float> values = *ToFloats(*device_, result.frames);
+  for (const float value : values) {
+    ASSERT_GE(value, 0.0f);
+    ASSERT_LE(value, 1.0f);
+  }
+}
+
+TEST_F(GenerationJobTest, SameRequestSameBytesAlsoWhenInterleaved) {
+  GenerationRequest other = Request();
+  other.seed = 8;
+  const auto alone = Media(Finish(Create(Request()).get()));
+  const auto a = Create(Request());
+  const auto b = Create(other);
+  while (!a->done() || !b->done()) {
+    for (GenerationJob* job : {a.get(), b.get()}) {
+      if (!job->done()) {
+        ASSERT_TRUE(job->Advance().ok());
+      }
+    }
+  }
+  const auto from_a = Media(*a->TakeResult());
+  const auto from_b = Media(*b->TakeResult());
+  EXPECT_TRUE(from_a == alone);
+  EXPECT_FALSE(from_b == alone);
+}
+
+TEST_F(GenerationJobTest, DestroyedAnywhereItFreesEverything) {
+  // Rotary tables of the text side stay cached, so the first run settles the baseline.
+  Finish(Create(Request()).get());
+  const int64_t baseline = device_->ledger().Read().total.live_bytes;
+  const int units = static_cast<int>(Create(Request())->plan().size());
+  for (const int stop : {0, 1, 2, 5, 9, 10, 11, units - 1, units}) {
+    {
+      const auto job = Create(Request());
+      for (int i = 0; i < stop; ++i) ASSERT_TRUE(job->Advance().ok());
+    }
+    EXPECT_EQ(device_->ledger().Read().total.live_bytes, baseline) << "after " << stop << " units";
+  }
+}
+
+TEST_F(GenerationJobTest, OneStageRunsWithoutTheUpsampler) {
+  GenerationRequest request = Request();
+  request.recipe = Recipe::kDistilledOneStage;
+  request.height = 96;
+  request.width = 160;
+  const auto job = Create(request);
+  EXPECT_EQ(job->plan().size(), 11u);
+  const GenerationResult result = Finish(job.get());
+  EXPECT_EQ(result.frames.shape(), (Shape{17, 96, 160, 3}));
+  EXPECT_EQ(result.parameters.stages.size(), 1u);
+}
+
+/// Normals, but for one draw.
+class PoisonedNoise final : public sampling::NoiseSource {
+ public:
+  PoisonedNoise(sampling::NoiseDraw::Use use, int stage) : use_(use), stage_(stage) {}
+  absl::StatusOr<Tensor> Draw(Device& device, const sampling::NoiseDraw& draw, const Shape& shape,
+                              DType dtype) override {
+    std::vector<float> values(shape.num_elements(), 0.5f);
+    if (draw.use == use_ && draw.stage == stage_ && draw.modality == sampling::Modality::kAudio) {
+      values.back() = std::numeric_limits<float>::quiet_NaN();
+    }
+    return TensorFromFloats(device, values, shape, dtype);
+  }
+
+ private:
+  const sampling::NoiseDraw::Use use_;
+  const int stage_;
+};
+
+TEST_F(GenerationJobTest, NamesWhereNumbersStopBeingFinite) {
+  for (const auto& [use, stage, where] :
+       {std::tuple<sampling::NoiseDraw::Use, int, std::string>{sampling::NoiseDraw::Use::kInitial,
+                                                               1, "stage1 step 1 of 8"},
+        {sampling::NoiseDraw::Use::kInitial, 2, "stage2 step 1 of 3"}}) {
+    JobOptions options;
+    options.noise = std::make_shared<PoisonedNoise>(use, stage);
+    const auto job = Create(Request(), options);
+    absl::Status status;
+    while (status.ok() && !job->done()) status = job->Advance().status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInternal) << status;
+    const auto detail = GetErrorDetail(status);
+    ASSERT_TRUE(detail.has_value());
+    EXPECT_EQ(detail->reason, kReasonNonFinite);
+    EXPECT_NE(detail->value.find(where), std::string::npos) << detail->value;
+    EXPECT_EQ(job->Advance().status().code(), absl::StatusCode::kFailedPrecondition);
+  }
+}
+
+TEST_F(GenerationJobTest, RefusesBeforeAnyWork) {
+  GenerationRequest request = Request();
+  request.num_frames = 18;
+  const auto job = GenerationJob::Create(model_, request);
+  EXPECT_EQ(job.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(GetErrorDetail(job.status())->legal, "17 or 25");
+}
+
+}  // namespace
+}  // namespace ltx::pipeline

@@ -1,0 +1,196 @@
+#include "server/config.h"
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "kernels/status_macros.h"
+#include "nlohmann/json.hpp"
+#include "proto/ltx/version.h"
+
+namespace ltx::server {
+namespace {
+
+using nlohmann::json;
+
+absl::Status WrongType(const std::string& key, const json& value, absl::string_view legal) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("configuration key \"", key, "\": ", value.dump(), " is not ", legal));
+}
+
+absl::Status Assign(const std::string& key, const json& value, std::string* field) {
+  if (!value.is_string()) return WrongType(key, value, "a string");
+  *field = value.get<std::string>();
+  return absl::OkStatus();
+}
+
+absl::Status Assign(const std::string& key, const json& value, int* field) {
+  if (!value.is_number_integer() ||
+      value.get<int64_t>() != static_cast<int>(value.get<int64_t>())) {
+    return WrongType(key, value, "an integer");
+  }
+  *field = value.get<int>();
+  return absl::OkStatus();
+}
+
+absl::Status Assign(const std::string& key, const json& value, double* field) {
+  if (!value.is_number()) return WrongType(key, value, "a number");
+  *field = value.get<double>();
+  return absl::OkStatus();
+}
+
+absl::Status Assign(const std::string& key, const json& value, bool* field) {
+  if (!value.is_boolean()) return WrongType(key, value, "true or false");
+  *field = value.get<bool>();
+  return absl::OkStatus();
+}
+
+absl::Status Assign(const std::string& key, const json& value, std::vector<std::string>* field) {
+  std::vector<std::string> items;
+  if (!value.is_array()) return WrongType(key, value, "a list of strings");
+  for (const json& item : value) {
+    if (!item.is_string()) return WrongType(key, value, "a list of strings");
+    items.push_back(item.get<std::string>());
+  }
+  *field = std::move(items);
+  return absl::OkStatus();
+}
+
+/// Calls visit(json key, field) for every field; the one list that file and checks share.
+template <typename Visitor>
+void VisitFields(ServerConfig* config, const Visitor& visit) {
+  visit("listen", &config->listen);
+  visit("model", &config->model);
+  visit("device", &config->device);
+  visit("threads", &config->threads);
+  visit("compute_dtype", &config->compute_dtype);
+  visit("queue_capacity", &config->queue_capacity);
+  visit("output_roots", &config->output_roots);
+  visit("work_dir", &config->work_dir);
+  visit("drain_seconds", &config->drain_seconds);
+  visit("reflection", &config->reflection);
+  visit("log_level", &config->log_level);
+  visit("log_format", &config->log_format);
+}
+
+absl::Status RequireOneOf(absl::string_view key, const std::string& value,
+                          const std::set<std::string>& legal) {
+  if (legal.count(value) > 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(key, " \"", value, "\" is not one of ", absl::StrJoin(legal, ", ")));
+}
+
+/// Declares the flags on `app`, bound to `config`.
+void DeclareFlags(ServerConfig* config, std::string* config_file, CLI::App* app) {
+  app->add_option("--listen", config->listen, "HOST:PORT to serve on; port 0: any free one");
+  app->add_option("--model", config->model, "Folder of the model set");
+  app->add_option("--device", config->device, "auto, cpu or cuda:N");
+  app->add_option("--config", *config_file, "JSON file with these settings; flags win over it");
+  app->add_option("--threads", config->threads, "CPU threads of one operation; 0: one per core");
+  app->add_option("--compute-dtype", config->compute_dtype,
+                  "auto (f32 on a CPU, bf16 on a GPU), f32 or bf16");
+  app->add_option("--queue-capacity", config->queue_capacity, "Jobs that may wait");
+  app->add_option("--output-root", config->output_roots,
+                  "Folder below which a request may have its file written; may be repeated");
+  app->add_option("--work-dir", config->work_dir, "Scratch for clips on their way to a client");
+  app->add_option("--drain-seconds", config->drain_seconds,
+                  "Seconds the running job gets to finish after SIGTERM");
+  app->add_option("--reflection", config->reflection, "Server reflection (true or false)");
+  app->add_option("--log-level", config->log_level, "trace, debug, info, warn or error");
+  app->add_option("--log-format", config->log_format, "text or json");
+}
+
+}  // namespace
+
+absl::Status ApplyConfigJson(absl::string_view json_text, ServerConfig* config) {
+  const json parsed = json::parse(json_text.begin(), json_text.end(), nullptr,
+                                  /*allow_exceptions=*/false);
+  if (!parsed.is_object()) {
+    return absl::InvalidArgumentError("the configuration is not a JSON object");
+  }
+  absl::Status status;
+  std::set<std::string> known;
+  VisitFields(config, [&](const std::string& key, auto* field) {
+    known.insert(key);
+    const auto found = parsed.find(key);
+    if (status.ok() && found != parsed.end()) status = Assign(key, *found, field);
+  });
+  LTX_RETURN_IF_ERROR(status);
+  for (const auto& item : parsed.items()) {
+    if (known.count(item.key()) == 0) {
+      return absl::InvalidArgumentError(absl::StrCat("unknown configuration key \"", item.key(),
+                                                     "\"; known are ", absl::StrJoin(known, ", ")));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ApplyConfigFile(const std::string& path, ServerConfig* config) {
+  std::ifstream file(path);
+  std::stringstream content;
+  content << file.rdbuf();
+  if (!file) return absl::NotFoundError(absl::StrCat("cannot read the configuration file ", path));
+  const absl::Status status = ApplyConfigJson(content.str(), config);
+  if (status.ok()) return status;
+  return absl::Status(status.code(), absl::StrCat(path, ": ", status.message()));
+}
+
+absl::Status ValidateConfig(const ServerConfig& config) {
+  if (config.listen.find(':') == std::string::npos) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("listen \"", config.listen, "\" is not HOST:PORT"));
+  }
+  if (config.model.empty()) return absl::InvalidArgumentError("model is empty");
+  if (config.threads < 0 || config.threads > 1024) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("threads ", config.threads, " is not in 0..1024"));
+  }
+  if (config.queue_capacity < 1 || config.queue_capacity > 100000) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("queue_capacity ", config.queue_capacity, " is not in 1..100000"));
+  }
+  if (!std::isfinite(config.drain_seconds) || config.drain_seconds < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("drain_seconds ", config.drain_seconds, " is negative or not finite"));
+  }
+  LTX_RETURN_IF_ERROR(RequireOneOf("compute_dtype", config.compute_dtype, {"auto", "f32", "bf16"}));
+  LTX_RETURN_IF_ERROR(
+      RequireOneOf("log_level", config.log_level, {"trace", "debug", "info", "warn", "error"}));
+  return RequireOneOf("log_format", config.log_format, {"text", "json"});
+}
+
+absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) {
+  // Twice: the first pass finds --config, the second lets the flags win over the file.
+  CommandLine result;
+  for (int pass = 0; pass < 2; ++pass) {
+    std::string config_file;
+    CLI::App app("Serves LTX-2.x: text to video with sound, over gRPC.", "ltx_server");
+    app.option_defaults()->always_capture_default();
+    app.set_version_flag("--version", std::string(kVersion));
+    DeclareFlags(&result.config, &config_file, &app);
+    try {
+      app.parse(argc, argv);
+    } catch (const CLI::CallForHelp&) {
+      result.print_and_exit = app.help();
+      return result;
+    } catch (const CLI::CallForVersion&) {
+      result.print_and_exit = absl::StrCat("ltx_server ", kVersion, "\n");
+      return result;
+    } catch (const CLI::ParseError& error) {
+      return absl::InvalidArgumentError(absl::StrCat(error.what(), " (see ltx_server --help)"));
+    }
+    if (pass == 0) {
+      result.config = ServerConfig();
+      if (!config_file.empty()) LTX_RETURN_IF_ERROR(ApplyConfigFile(config_file, &result.config));
+    }
+  }
+  LTX_RETURN_IF_ERROR(ValidateConfig(result.config));
+  return result;
+}
+
+}  // namespace ltx::server

@@ -1,0 +1,20 @@
+#ifndef LTX_SERVER_REASONS_H_
+#define LTX_SERVER_REASONS_H_
+
+#include "absl/strings/string_view.h"
+
+namespace ltx::server {
+
+/// Reasons that only the service knows, beside those of engine/pipeline/error_details.h.
+inline constexpr absl::string_view kReasonQueueFull = "QUEUE_FULL";
+inline constexpr absl::string_view kReasonDraining = "DRAINING";
+/// An output path outside the configured roots, or of the wrong kind.
+inline constexpr absl::string_view kReasonOutputPath = "OUTPUT_PATH";
+/// The finished clip is black, frozen or noise.
+inline constexpr absl::string_view kReasonDegenerateOutput = "DEGENERATE_OUTPUT";
+/// The device ran out of memory while the job ran.
+inline constexpr absl::string_view kReasonDeviceMemory = "DEVICE_OOM";
+
+}  // namespace ltx::server
+
+#endif  // LTX_SERVER_REASONS_H_

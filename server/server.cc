@@ -1,0 +1,168 @@
+#include "server/server.h"
+
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/health_check_service_interface.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "engine/checkpoint/model_set.h"
+#include "engine/pipeline/model.h"
+#include "kernels/cpu/cpu_device.h"
+#include "kernels/status_macros.h"
+#include "server/logging.h"
+#include "proto/ltx/version.h"
+#include "server/video_service.h"
+#include "spdlog/spdlog.h"
+
+namespace ltx::server {
+namespace {
+
+/// Clients may ping this often without a call; gRPC's default of five minutes makes it hang up on
+/// gateways that watch idle connections.
+constexpr int kMinPingIntervalMs = 10000;
+constexpr char kServiceName[] = "ltx.v1.VideoService";
+
+/// SIGTERM and SIGINT, blocked in this thread and all that it starts, so that one place waits for
+/// them. Give it life before any other thread.
+class TerminationSignals {
+ public:
+  TerminationSignals() {
+    sigemptyset(&set_);
+    sigaddset(&set_, SIGTERM);
+    sigaddset(&set_, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &set_, &before_);
+  }
+  ~TerminationSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  TerminationSignals(const TerminationSignals&) = delete;
+  TerminationSignals& operator=(const TerminationSignals&) = delete;
+
+  int Wait() const {
+    int signal = 0;
+    sigwait(&set_, &signal);
+    return signal;
+  }
+
+ private:
+  sigset_t set_;
+  sigset_t before_;
+};
+
+/// A folder of this process, gone with it.
+class WorkDir {
+ public:
+  static absl::StatusOr<std::unique_ptr<WorkDir>> Create(const std::string& parent) {
+    const char* temporary = std::getenv("TMPDIR");
+    std::string pattern = absl::StrCat(!parent.empty()        ? parent
+                                       : temporary != nullptr ? temporary
+                                                              : "/tmp",
+                                       "/ltx-server-XXXXXX");
+    if (mkdtemp(pattern.data()) == nullptr) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("cannot create a folder below ", parent.empty() ? "/tmp" : parent));
+    }
+    return std::unique_ptr<WorkDir>(new WorkDir(pattern));
+  }
+  /// Files inside are unlinked by whoever made them.
+  ~WorkDir() { rmdir(path_.c_str()); }
+  WorkDir(const WorkDir&) = delete;
+  WorkDir& operator=(const WorkDir&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  explicit WorkDir(std::string path) : path_(std::move(path)) {}
+  const std::string path_;
+};
+
+absl::StatusOr<std::unique_ptr<cpu::CpuDevice>> OpenDevice(const ServerConfig& config) {
+  if (config.device != "auto" && config.device != "cpu") {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "device \"", config.device, "\": this build has the CPU device only; use auto or cpu"));
+  }
+  cpu::CpuDeviceOptions options;
+  options.threads = config.threads;
+  return cpu::CpuDevice::Create(options);
+}
+
+absl::StatusOr<std::unique_ptr<grpc::Server>> Listen(const ServerConfig& config,
+                                                     VideoService* service, int* port) {
+  grpc::EnableDefaultHealthCheckService(true);
+  if (config.reflection) grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort(config.listen, grpc::InsecureServerCredentials(), port);
+  builder.RegisterService(service);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
+                             kMinPingIntervalMs);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  // A second server on the same port would take half of the calls.
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+  if (server == nullptr || *port == 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("cannot listen on ", config.listen, ": is it taken, or not an address here?"));
+  }
+  return server;
+}
+
+}  // namespace
+
+absl::Status RunServer(const ServerConfig& config) {
+  const TerminationSignals signals;
+  ConfigureLogging(config.log_level, config.log_format);
+  const absl::Time start = absl::Now();
+  spdlog::info("ltx_server {} starts, model {}", kVersion, config.model);
+
+  LTX_ASSIGN_OR_RETURN(const std::unique_ptr<cpu::CpuDevice> device, OpenDevice(config));
+  LTX_ASSIGN_OR_RETURN(const checkpoint::ModelSet files, checkpoint::ModelSet::Open(config.model));
+  for (const std::string& warning : files.warnings) spdlog::warn("{}", warning);
+  pipeline::ModelOptions model_options;
+  model_options.compute_dtype = config.compute_dtype == "bf16" ? DType::kBF16 : DType::kF32;
+  LTX_ASSIGN_OR_RETURN(const std::unique_ptr<pipeline::Model> model,
+                       pipeline::Model::Load(device.get(), files, model_options));
+  LTX_ASSIGN_OR_RETURN(const std::unique_ptr<WorkDir> work_dir, WorkDir::Create(config.work_dir));
+
+  VideoServiceOptions service_options;
+  service_options.queue_capacity = config.queue_capacity;
+  service_options.output_roots = config.output_roots;
+  service_options.work_dir = work_dir->path();
+  service_options.model_path = config.model;
+  service_options.threads = device->threads();
+  VideoService service(model.get(), std::move(service_options));
+  int port = 0;
+  LTX_ASSIGN_OR_RETURN(const std::unique_ptr<grpc::Server> server, Listen(config, &service, &port));
+  grpc::HealthCheckServiceInterface* health = server->GetHealthCheckService();
+  health->SetServingStatus(true);
+  health->SetServingStatus(kServiceName, true);
+
+  const std::string host = config.listen.substr(0, config.listen.rfind(':'));
+  spdlog::info("{} {} ({}, {}) ready on {} after {:.2f} s; {:.1f} MB of weights", model->name(),
+               model->version(), model->kind(), device->description(),
+               absl::StrCat(host, ":", port), absl::ToDoubleSeconds(absl::Now() - start),
+               static_cast<double>(device->ledger().Read().total.live_bytes) / 1e6);
+  std::printf("listening on %s:%d\n", host.c_str(), port);
+  std::fflush(stdout);
+
+  const int signal = signals.Wait();
+  spdlog::info("signal {}: no new jobs; the running one has {:.0f} s", signal,
+               config.drain_seconds);
+  health->SetServingStatus(false);
+  service.Drain(absl::Seconds(config.drain_seconds));
+  // Streams that are still sending media get as long again.
+  server->Shutdown(absl::ToChronoTime(absl::Now() + absl::Seconds(config.drain_seconds)));
+  server->Wait();
+  spdlog::info("bye");
+  return absl::OkStatus();
+}
+
+}  // namespace ltx::server
