@@ -55,7 +55,7 @@ class ResnetBlock final : public Block {
 
   /// silu(mod(norm(x))); `half` 0 or 1 picks the shift and scale.
   absl::StatusOr<Tensor> NormAndActivate(const Norm& norm, const Tensor& x, const Tensor& vectors,
-                                         int half, Device& device) const;
+                                         int64_t half, Device& device) const;
   absl::StatusOr<Tensor> InjectNoise(const Tensor& x, const Tensor& channel_scale,
                                      const BlockContext& context) const;
 
