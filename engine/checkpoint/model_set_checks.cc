@@ -86,9 +86,10 @@ absl::Status CheckTransformer(ModelSet* set) {
       tensors.Switch("prompt_adaln_single.linear.weight",
                      "config.transformer.use_prompt_adaln_single (with cross_attention_adaln)",
                      c.cross_attention_adaln && c.use_prompt_adaln_single));
-  LTX_RETURN_IF_ERROR(tensors.Switch("caption_projection.linear_1.weight",
-                                     "config.transformer.caption_proj_before_connector's opposite",
-                                     !c.caption_proj_before_connector));
+  LTX_RETURN_IF_ERROR(tensors.Switch(
+      "caption_projection.linear_1.weight",
+      "that config.transformer.caption_proj_before_connector leaves captions to the transformer",
+      !c.caption_proj_before_connector));
   LTX_RETURN_IF_ERROR(CheckBlocks(tensors, c));
 
   constexpr absl::string_view kKeyframes = "keyframes_abs_pos_embedding";

@@ -51,7 +51,7 @@ absl::StatusOr<StreamBlock> StreamBlock::Load(checkpoint::WeightLoader loader,
                                               absl::string_view prefix) {
   StreamBlock block;
   block.config_ = config;
-  block.prefix_ = std::string(prefix);
+  block.prefix_.assign(prefix.data(), prefix.size());
   AttentionConfig attention;
   attention.query_dim = config.width;
   attention.context_dim = config.width;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 #include <memory>
 #include <string>
@@ -166,6 +167,26 @@ TEST_F(GenerationJobTest, OneStageRunsWithoutTheUpsampler) {
   const GenerationResult result = Finish(job.get());
   EXPECT_EQ(result.frames.shape(), (Shape{17, 96, 160, 3}));
   EXPECT_EQ(result.parameters.stages.size(), 1u);
+}
+
+TEST_F(GenerationJobTest, BFloat16ShowsTheSameClip) {
+  ModelOptions options;
+  options.compute_dtype = DType::kBF16;
+  const auto model =
+      Model::Load(device_, *checkpoint::ModelSet::Open("models/ltx-tiny"), options).value();
+  GenerationRequest request = Request();
+  request.noise_dtype = DType::kF32;
+  const auto job = GenerationJob::Create(model.get(), request).value();
+  EXPECT_EQ(job->parameters().compute_dtype, DType::kBF16);
+  const auto narrow = Media(Finish(job.get()));
+  const auto wide = Media(Finish(Create(request).get()));
+  ASSERT_EQ(narrow.first.size(), wide.first.size());
+  double error = 0;
+  for (size_t i = 0; i < wide.first.size(); ++i) {
+    error += std::abs(narrow.first[i] - wide.first[i]);
+  }
+  // One grey level in eight bits is 0.004.
+  EXPECT_LT(error / static_cast<double>(wide.first.size()), 0.004);
 }
 
 /// Normals, but for one draw.

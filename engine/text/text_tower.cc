@@ -152,35 +152,82 @@ absl::StatusOr<Tensor> TextTower::Norm(const Tensor& x, const Tensor& weight) co
                           /*one_plus_weight=*/gemma3());
 }
 
-absl::StatusOr<Tensor> TextTower::Attend(const Layer& layer, const Tensor& x,
-                                         const RopeTables& rope) const {
-  LTX_ASSIGN_OR_RETURN(Tensor q, device_->Linear(x, layer.q));
-  LTX_ASSIGN_OR_RETURN(Tensor k, device_->Linear(x, layer.k));
-  Tensor v = k;
+absl::StatusOr<TextTower::KeysAndValues> TextTower::ProjectKeysAndValues(
+    const Layer& layer, const Tensor& x, const RopeTable& rope) const {
+  KeysAndValues result;
+  LTX_ASSIGN_OR_RETURN(const Tensor k, device_->Linear(x, layer.k));
+  result.values = k;
   if (layer.v.defined()) {
-    LTX_ASSIGN_OR_RETURN(v, device_->Linear(x, layer.v));
+    LTX_ASSIGN_OR_RETURN(result.values, device_->Linear(x, layer.v));
   }
   NormRopeOptions norm;
+  norm.heads = layer.kv_heads;
   norm.span = NormRopeOptions::Span::kPerHead;
   norm.epsilon = static_cast<float>(config_.rms_norm_eps);
-  norm.heads = layer.kv_heads;
   if (!gemma3()) {
-    LTX_ASSIGN_OR_RETURN(v, device_->NormRope(v, norm));
+    LTX_ASSIGN_OR_RETURN(result.values, device_->NormRope(result.values, norm));
   }
-  norm.one_plus_weight = gemma3();
-  norm.rope = layer.full_attention ? rope.global : rope.local;
   norm.weight = layer.k_norm;
-  LTX_ASSIGN_OR_RETURN(k, device_->NormRope(k, norm));
-  norm.heads = layer.heads;
-  norm.weight = layer.q_norm;
-  LTX_ASSIGN_OR_RETURN(q, device_->NormRope(q, norm));
+  norm.one_plus_weight = gemma3();
+  norm.rope = rope;
+  LTX_ASSIGN_OR_RETURN(result.keys, device_->NormRope(k, norm));
+  return result;
+}
+
+absl::StatusOr<TextTower::KeysAndValues> TextTower::AppendToCache(size_t index, KeysAndValues added,
+                                                                  Cache* cache) const {
+  if (index == cache->keys.size()) {
+    cache->keys.push_back(added.keys);
+    cache->values.push_back(added.values);
+    return added;
+  }
+  if (added.keys.dim(1) != 1) {
+    return absl::InternalError("text tower: a filled cache takes one token at a time");
+  }
+  KeysAndValues all;
+  LTX_ASSIGN_OR_RETURN(all.keys, device_->Concat({cache->keys[index], added.keys}, 1));
+  LTX_ASSIGN_OR_RETURN(all.values, device_->Concat({cache->values[index], added.values}, 1));
+  const int64_t count = all.keys.dim(1);
+  if (!layers_[index].full_attention && count > config_.sliding_window) {
+    // What has left the window is never seen again.
+    const int64_t begin = count - config_.sliding_window;
+    LTX_ASSIGN_OR_RETURN(all.keys, device_->Slice(all.keys, 1, begin, count));
+    LTX_ASSIGN_OR_RETURN(all.values, device_->Slice(all.values, 1, begin, count));
+  }
+  cache->keys[index] = all.keys;
+  cache->values[index] = all.values;
+  return all;
+}
+
+absl::StatusOr<Tensor> TextTower::Attend(size_t index, const Tensor& x, const RopeTables& rope,
+                                         Cache* cache) const {
+  const Layer& layer = layers_[index];
+  const RopeTable& table = layer.full_attention ? rope.global : rope.local;
+  LTX_ASSIGN_OR_RETURN(KeysAndValues kv, ProjectKeysAndValues(layer, x, table));
   AttentionOptions options;
   options.heads = layer.heads;
   options.kv_heads = layer.kv_heads;
   options.scale = static_cast<float>(config_.attention_scale);
+  // A single new token sees all that its cache still holds.
   options.causal = true;
   options.window = layer.full_attention ? 0 : config_.sliding_window;
-  LTX_ASSIGN_OR_RETURN(const Tensor heads, device_->Attention(q, k, v, options));
+  if (cache != nullptr) {
+    LTX_ASSIGN_OR_RETURN(kv, AppendToCache(index, std::move(kv), cache));
+    if (kv.keys.dim(1) != x.dim(1)) {
+      options.causal = false;
+      options.window = 0;
+    }
+  }
+  NormRopeOptions norm;
+  norm.heads = layer.heads;
+  norm.span = NormRopeOptions::Span::kPerHead;
+  norm.epsilon = static_cast<float>(config_.rms_norm_eps);
+  norm.weight = layer.q_norm;
+  norm.one_plus_weight = gemma3();
+  norm.rope = table;
+  LTX_ASSIGN_OR_RETURN(Tensor q, device_->Linear(x, layer.q));
+  LTX_ASSIGN_OR_RETURN(q, device_->NormRope(q, norm));
+  LTX_ASSIGN_OR_RETURN(const Tensor heads, device_->Attention(q, kv.keys, kv.values, options));
   return device_->Linear(heads, layer.o);
 }
 
@@ -193,7 +240,8 @@ absl::StatusOr<Tensor> TextTower::FeedForward(const Layer& layer, const Tensor& 
 
 absl::StatusOr<std::vector<Tensor>> TextTower::Forward(absl::Span<const int32_t> ids,
                                                        int64_t first_position,
-                                                       const StageObserver& observer) const {
+                                                       const StageObserver& observer,
+                                                       Cache* cache) const {
   const auto count = static_cast<int64_t>(ids.size());
   RopeTables rope;
   LTX_ASSIGN_OR_RETURN(rope.local,
@@ -205,7 +253,7 @@ absl::StatusOr<std::vector<Tensor>> TextTower::Forward(absl::Span<const int32_t>
   for (size_t i = 0; i < layers_.size(); ++i) {
     const Layer& layer = layers_[i];
     LTX_ASSIGN_OR_RETURN(Tensor half, Norm(x, layer.input_norm));
-    LTX_ASSIGN_OR_RETURN(half, Attend(layer, half, rope));
+    LTX_ASSIGN_OR_RETURN(half, Attend(i, half, rope, cache));
     if (observer) observer(absl::StrCat("layer", i, ".attn_out"), half);
     LTX_ASSIGN_OR_RETURN(half, Norm(half, layer.post_attention_norm));
     LTX_ASSIGN_OR_RETURN(x, device_->Add(x, half));
@@ -223,12 +271,14 @@ absl::StatusOr<std::vector<Tensor>> TextTower::Forward(absl::Span<const int32_t>
   return states;
 }
 
-absl::StatusOr<Tensor> TextTower::Logits(const Tensor& rows) const {
+absl::StatusOr<LinearWeight> TextTower::PrepareLogitHead() const {
   if (!config_.tie_word_embeddings) {
     return absl::UnimplementedError("text tower: tie_word_embeddings false");
   }
-  LTX_ASSIGN_OR_RETURN(const LinearWeight head,
-                       device_->PrepareLinear(embedding_, Tensor(), MemoryOwner::kWorkspace));
+  return device_->PrepareLinear(embedding_, Tensor(), MemoryOwner::kWeightsText);
+}
+
+absl::StatusOr<Tensor> TextTower::Logits(const Tensor& rows, const LinearWeight& head) const {
   LTX_ASSIGN_OR_RETURN(Tensor logits, device_->Linear(rows, head));
   // The reference's Gemma 3 class leaves the cap out even where the config names one.
   if (gemma3() || !config_.final_logit_softcapping.has_value()) return logits;

@@ -22,6 +22,13 @@ namespace ltx::text {
 /// padding cannot change them.
 class TextTower {
  public:
+  /// Keys and values of the tokens read so far, one entry per layer, so that a following token
+  /// costs one row. Empty at the start of a text.
+  struct Cache {
+    std::vector<Tensor> keys, values;
+    bool empty() const { return keys.empty(); }
+  };
+
   /// Reads the weights below `language_model.model.` or `model.language_model.` (Gemma 3), or
   /// `model.` or `model.language_model.` (Gemma 4). NOT_FOUND or INVALID_ARGUMENT names the tensor
   /// that is missing, has another shape than the config says, or that the config has no use for.
@@ -33,14 +40,20 @@ class TextTower {
   /// `ids` are the n tokens without padding; `first_position` is where they start in the padded
   /// row. INVALID_ARGUMENT for an id outside of the vocabulary.
   ///
+  /// With a `cache`, the tokens continue what it holds and are added to it; after the first call
+  /// only one token at a time (INTERNAL otherwise).
+  ///
   /// Stages: "layer<i>.attn_out" [1, n, hidden_size], after the output projection.
   absl::StatusOr<std::vector<Tensor>> Forward(absl::Span<const int32_t> ids, int64_t first_position,
-                                              const StageObserver& observer = {}) const;
+                                              const StageObserver& observer = {},
+                                              Cache* cache = nullptr) const;
 
+  /// The embedding table as the map from a last state to scores. Not part of Load: a second copy of
+  /// the largest tensor, and prompts need no scores.
+  absl::StatusOr<LinearWeight> PrepareLogitHead() const;
   /// Scores of the next token for rows [1, m, hidden_size] of the last hidden state:
-  /// [1, m, vocab_size], soft-capped if a Gemma 4 config says so. Packs the embedding table on each
-  /// call: made for checks, prompts need no scores.
-  absl::StatusOr<Tensor> Logits(const Tensor& rows) const;
+  /// [1, m, vocab_size], soft-capped if a Gemma 4 config says so.
+  absl::StatusOr<Tensor> Logits(const Tensor& rows, const LinearWeight& head) const;
 
   const checkpoint::GemmaConfig& config() const { return config_; }
   int64_t num_states() const { return config_.num_hidden_layers + 1; }
@@ -70,7 +83,16 @@ class TextTower {
                                       int64_t first_position, int64_t count) const;
   absl::StatusOr<Tensor> Embed(absl::Span<const int32_t> ids) const;
   absl::StatusOr<Tensor> Norm(const Tensor& x, const Tensor& weight) const;
-  absl::StatusOr<Tensor> Attend(const Layer& layer, const Tensor& x, const RopeTables& rope) const;
+  /// Keys and values of one layer.
+  struct KeysAndValues {
+    Tensor keys, values;
+  };
+  absl::StatusOr<KeysAndValues> ProjectKeysAndValues(const Layer& layer, const Tensor& x,
+                                                     const RopeTable& rope) const;
+  absl::StatusOr<KeysAndValues> AppendToCache(size_t index, KeysAndValues added,
+                                              Cache* cache) const;
+  absl::StatusOr<Tensor> Attend(size_t index, const Tensor& x, const RopeTables& rope,
+                                Cache* cache) const;
   absl::StatusOr<Tensor> FeedForward(const Layer& layer, const Tensor& x) const;
 
   checkpoint::GemmaConfig config_;

@@ -119,6 +119,21 @@ TEST_P(TextTowerTest, PlaceholdersOfImages) {
   }
 }
 
+TEST_P(TextTowerTest, CachedTokensGiveTheSameStates) {
+  const TextTower tower = LoadOk(Writer());
+  const std::vector<int32_t> ids = {2, 5, 6, 7, 8, 9, 10, 5};
+  TextTower::Cache cache;
+  ASSERT_TRUE(tower.Forward({2, 5, 6}, 0, {}, &cache).ok());
+  for (size_t i = 3; i < ids.size(); ++i) {
+    const auto states = tower.Forward({ids[i]}, static_cast<int64_t>(i), {}, &cache);
+    ASSERT_TRUE(states.ok()) << states.status();
+    const auto last = ToFloats(*device_, states->back());
+    ASSERT_TRUE(last.ok());
+    EXPECT_THAT(*last, Pointwise(FloatNear(1e-4f), Row(tower, ids, 2, static_cast<int64_t>(i))));
+  }
+  EXPECT_EQ(tower.Forward({5, 6}, 8, {}, &cache).status().code(), absl::StatusCode::kInternal);
+}
+
 TEST_P(TextTowerTest, RefusesTokensOutsideOfTheTable) {
   const TextTower tower = LoadOk(Writer());
   for (const int32_t id : {-1, 24}) {
@@ -167,7 +182,9 @@ TEST_P(TextTowerTest, SoftCapsLogitsOfGemma4) {
   ASSERT_TRUE(tower.ok()) << tower.status();
   const auto states = tower->Forward({2, 5}, 0);
   ASSERT_TRUE(states.ok());
-  const auto logits = tower->Logits(states->back());
+  const auto head = tower->PrepareLogitHead();
+  ASSERT_TRUE(head.ok()) << head.status();
+  const auto logits = tower->Logits(states->back(), *head);
   ASSERT_TRUE(logits.ok()) << logits.status();
   EXPECT_EQ(logits->shape(), Shape({1, 2, 24}));
   const auto values = ToFloats(*device_, *logits);

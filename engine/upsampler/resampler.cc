@@ -59,7 +59,7 @@ class SpatialResampler final : public Resampler {
   }
 
  private:
-  static constexpr int kFactor = 2;
+  static constexpr int64_t kFactor = 2;
   PlainConv conv_;
 };
 
@@ -172,7 +172,7 @@ class TemporalResampler final : public Resampler {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Resampler>> LoadResampler(const checkpoint::UpsamplerConfig& config,
-                                                         checkpoint::WeightLoader loader) {
+                                                         const checkpoint::WeightLoader& loader) {
   if (config.temporal_upsample) {
     return TemporalResampler::Load(config.spatial_upsample, config.mid_channels, loader);
   }

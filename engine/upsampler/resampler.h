@@ -33,7 +33,7 @@ class Resampler {
 /// "upsampler.". INVALID_ARGUMENT for a growth of nothing, an unknown rational factor, or a
 /// rational or temporal growth with dims 2.
 absl::StatusOr<std::unique_ptr<Resampler>> LoadResampler(const checkpoint::UpsamplerConfig& config,
-                                                         checkpoint::WeightLoader loader);
+                                                         const checkpoint::WeightLoader& loader);
 
 }  // namespace ltx::upsampler
 

@@ -44,7 +44,8 @@ absl::StatusOr<int64_t> DivideWidth(int64_t width, const VideoBlock& block) {
 /// Reads the block from `loader`; `*width` goes from its input's channels to its result's.
 absl::StatusOr<std::unique_ptr<Block>> LoadBlock(const checkpoint::VideoDecoderConfig& config,
                                                  const VideoBlock& block,
-                                                 checkpoint::WeightLoader loader, int64_t* width) {
+                                                 const checkpoint::WeightLoader& loader,
+                                                 int64_t* width) {
   const int64_t in = *width;
   ResnetBlockOptions resnet;
   resnet.in_channels = in;
@@ -119,7 +120,7 @@ class WholeClipSession final : public VideoDecodeSession {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ConvDecoder>> ConvDecoder::Load(
-    const checkpoint::VideoDecoderConfig& config, checkpoint::WeightLoader loader) {
+    const checkpoint::VideoDecoderConfig& config, const checkpoint::WeightLoader& loader) {
   // One-file checkpoints keep the VAE below "vae.", split files have it bare.
   const checkpoint::WeightLoader root =
       loader.Has("vae.decoder.conv_in.conv.weight") ? loader.Sub("vae.") : loader;

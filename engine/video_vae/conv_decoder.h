@@ -37,7 +37,7 @@ class ConvDecoder final : public VideoDecoder {
   /// there; `encoder.*` is left to the encoder. Any other tensor beside them, a missing one and one
   /// of another shape is an error that names it, as is a block list whose widths do not divide.
   static absl::StatusOr<std::unique_ptr<ConvDecoder>> Load(
-      const checkpoint::VideoDecoderConfig& config, checkpoint::WeightLoader loader);
+      const checkpoint::VideoDecoderConfig& config, const checkpoint::WeightLoader& loader);
 
   CompressionFactors factors() const override { return factors_; }
   int64_t latent_channels() const override { return config_.latent_channels; }

@@ -44,7 +44,7 @@ absl::StatusOr<std::unique_ptr<ResnetBlock>> ResnetBlock::Load(checkpoint::Weigh
 }
 
 absl::StatusOr<Tensor> ResnetBlock::NormAndActivate(const Norm& norm, const Tensor& x,
-                                                    const Tensor& vectors, int half,
+                                                    const Tensor& vectors, int64_t half,
                                                     Device& device) const {
   if (!vectors.defined()) return norm.Forward(device, x, Activation::kSilu);
   LTX_ASSIGN_OR_RETURN(const Tensor normed, norm.Forward(device, x));
@@ -92,9 +92,8 @@ absl::StatusOr<Tensor> ResnetBlock::ForwardConditioned(Tensor x, const Tensor& e
   return InjectNoise(h, noise_scale2_, context);
 }
 
-absl::StatusOr<std::unique_ptr<ResnetStack>> ResnetStack::Load(checkpoint::WeightLoader loader,
-                                                               const ResnetBlockOptions& options,
-                                                               int64_t layers) {
+absl::StatusOr<std::unique_ptr<ResnetStack>> ResnetStack::Load(
+    const checkpoint::WeightLoader& loader, const ResnetBlockOptions& options, int64_t layers) {
   if (options.in_channels != options.out_channels) {
     return absl::InternalError("video VAE: a stack of residual blocks keeps its width");
   }

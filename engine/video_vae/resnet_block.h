@@ -55,7 +55,7 @@ class ResnetBlock final : public Block {
 
   /// silu(mod(norm(x))); `half` 0 or 1 picks the shift and scale.
   absl::StatusOr<Tensor> NormAndActivate(const Norm& norm, const Tensor& x, const Tensor& vectors,
-                                         int half, Device& device) const;
+                                         int64_t half, Device& device) const;
   absl::StatusOr<Tensor> InjectNoise(const Tensor& x, const Tensor& channel_scale,
                                      const BlockContext& context) const;
 
@@ -75,7 +75,7 @@ class ResnetStack final : public Block {
  public:
   /// Reads res_blocks.0 ... res_blocks.(layers - 1) and, if conditioned,
   /// time_embedder.timestep_embedder below the loader's prefix.
-  static absl::StatusOr<std::unique_ptr<ResnetStack>> Load(checkpoint::WeightLoader loader,
+  static absl::StatusOr<std::unique_ptr<ResnetStack>> Load(const checkpoint::WeightLoader& loader,
                                                            const ResnetBlockOptions& options,
                                                            int64_t layers);
 

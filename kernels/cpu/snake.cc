@@ -14,9 +14,9 @@ namespace ltx::cpu {
 namespace {
 
 constexpr int64_t kTaps = 12;
-/// Output samples per tile: the tile's up-sampled signal of eight channels (9 KiB) stays in the
-/// first-level cache, and the eleven samples computed twice at its borders cost four percent.
-constexpr int64_t kTileSamples = 128;
+/// Output samples per tile. Fewer compute more samples twice at the borders; more evict, in wide
+/// signals, the other half of each cache line before the next eight channels read it.
+constexpr int64_t kTileSamples = 64;
 /// Samples of x that an up-sampled pair reaches to either side.
 constexpr int64_t kUpReach = 3;
 /// Up-sampled samples that an output reaches back and forth.

@@ -15,6 +15,7 @@
 #include "engine/text/embeddings_connector.h"
 #include "engine/text/feature_extractor.h"
 #include "engine/text/gemma_assets.h"
+#include "engine/text/greedy_generator.h"
 #include "engine/text/prompt_encoder.h"
 #include "engine/text/text_tower.h"
 #include "engine/text/tokenizer.h"
@@ -53,6 +54,12 @@ const json& Member(const json& object, const char* name) {
   static const json kEmpty = json::object();
   const auto it = object.find(name);
   return it == object.end() ? kEmpty : *it;
+}
+
+absl::StatusOr<int64_t> IntMember(const json& object, const char* name) {
+  const json& value = Member(object, name);
+  if (value.is_number_integer()) return value.get<int64_t>();
+  return absl::InvalidArgumentError(absl::StrCat("params: ", name, " is no whole number"));
 }
 
 /// The valid tokens of one batch row: a run of ones in its mask.
@@ -122,12 +129,8 @@ class ObserverStatus {
 absl::Status RunTokenize(const GoldenCase& golden, const GoldenContext&, GoldenOutputs* outputs) {
   LTX_ASSIGN_OR_RETURN(const std::string tokenizer_json, FileParam(golden, "tokenizer_file"));
   LTX_ASSIGN_OR_RETURN(const std::string config, FileParam(golden, "tokenizer_config_file"));
-  const auto max_length = golden.params().find("max_length");
-  if (max_length == golden.params().end() || !max_length->is_number_integer()) {
-    return absl::InvalidArgumentError("params.max_length is no number");
-  }
   text::TokenizerLimits limits;
-  limits.max_tokens = max_length->get<int64_t>();
+  LTX_ASSIGN_OR_RETURN(limits.max_tokens, IntMember(golden.params(), "max_length"));
   // The limit of the server is not the subject here.
   limits.max_bytes = 64 << 20;
   LTX_ASSIGN_OR_RETURN(const text::Tokenizer tokenizer,
@@ -167,6 +170,7 @@ absl::Status RunTower(const GoldenCase& golden, const GoldenContext& context,
   LTX_ASSIGN_OR_RETURN(const std::vector<int64_t> ids, golden.InputInts("input_ids"));
   LTX_ASSIGN_OR_RETURN(const std::vector<ValidRun> runs, ValidRuns(golden));
   const int64_t batch = shape.dim(0), tokens = shape.dim(1);
+  LTX_ASSIGN_OR_RETURN(const LinearWeight head, tower.PrepareLogitHead());
   BatchAssembler states(&device, batch, tokens);
   BatchAssembler logits(&device, batch, 1);
   ObserverStatus observed;
@@ -184,12 +188,46 @@ absl::Status RunTower(const GoldenCase& golden, const GoldenContext& context,
     }
     LTX_ASSIGN_OR_RETURN(const Tensor last,
                          device.Slice(hidden.back(), 1, run.count - 1, run.count));
-    LTX_ASSIGN_OR_RETURN(const Tensor scores, tower.Logits(last));
+    LTX_ASSIGN_OR_RETURN(const Tensor scores, tower.Logits(last, head));
     LTX_RETURN_IF_ERROR(logits.Put("logits_last", b, 0, scores));
   }
   LTX_RETURN_IF_ERROR(observed.status());
   states.Emit(outputs);
   logits.Emit(outputs);
+  return absl::OkStatus();
+}
+
+absl::Status RunGenerate(const GoldenCase& golden, const GoldenContext& context,
+                         GoldenOutputs* outputs) {
+  Device& device = *context.device;
+  LTX_ASSIGN_OR_RETURN(const checkpoint::GemmaConfig config,
+                       checkpoint::ParseGemmaConfig(Member(golden.config(), "gemma_config")));
+  LTX_ASSIGN_OR_RETURN(
+      const text::TextTower tower,
+      text::TextTower::Load(config, WeightLoader(&device, &golden.weights(), DType::kF32,
+                                                 MemoryOwner::kWeightsText)));
+  LTX_ASSIGN_OR_RETURN(const text::GreedyGenerator generator,
+                       text::GreedyGenerator::Create(&device, &tower));
+  LTX_ASSIGN_OR_RETURN(const std::vector<int64_t> ids, golden.InputInts("input_ids"));
+  LTX_ASSIGN_OR_RETURN(const std::vector<ValidRun> runs, ValidRuns(golden));
+  const std::vector<int32_t> row(ids.begin(), ids.end());
+  if (runs.size() != 1 || runs[0].begin + runs[0].count != static_cast<int64_t>(row.size())) {
+    return absl::UnimplementedError("generation from other rows than one padded on the left");
+  }
+  for (const json& run : Member(golden.params(), "runs")) {
+    text::GenerationOptions options;
+    LTX_ASSIGN_OR_RETURN(options.max_new_tokens, IntMember(run, "max_new_tokens"));
+    LTX_ASSIGN_OR_RETURN(options.no_repeat_ngram_size, IntMember(run, "no_repeat_ngram_size"));
+    LTX_ASSIGN_OR_RETURN(const int64_t stop, IntMember(run, "eos_token_id"));
+    options.stop_ids = {static_cast<int32_t>(stop)};
+    LTX_ASSIGN_OR_RETURN(const text::GreedyGenerator::Result result,
+                         generator.Generate(row, runs[0].begin, options));
+    outputs->SetInts(absl::StrCat("tokens.ngram", options.no_repeat_ngram_size),
+                     {static_cast<int64_t>(result.tokens.size())},
+                     std::vector<int64_t>(result.tokens.begin(), result.tokens.end()));
+    outputs->SetFloats("scores_first", {static_cast<int64_t>(result.first_scores.size())},
+                       result.first_scores);
+  }
   return absl::OkStatus();
 }
 
@@ -443,6 +481,7 @@ void RegisterTextComponents(ComponentRegistry* registry) {
   registry->emplace("text.feature_extractor", RunFeatureExtractor);
   registry->emplace("text.connector", RunConnector);
   registry->emplace("text.encode", RunEncode);
+  registry->emplace("text.generate", RunGenerate);
   registry->emplace("duration.head", RunDurationHead);
   registry->emplace("duration.frames", RunDurationFrames);
 }

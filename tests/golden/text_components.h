@@ -5,8 +5,8 @@
 
 namespace ltx::golden {
 
-/// Adds text.tokenize, text.gemma3_forward, text.gemma4_forward, text.feature_extractor,
-/// text.connector, text.encode, duration.head and duration.frames.
+/// Adds text.tokenize, text.gemma3_forward, text.gemma4_forward, text.generate,
+/// text.feature_extractor, text.connector, text.encode, duration.head and duration.frames.
 void RegisterTextComponents(ComponentRegistry* registry);
 
 }  // namespace ltx::golden
