@@ -83,8 +83,10 @@ void PrintReport(const v1::GenerationReport& report, const std::string& path) {
 }
 
 int RunGenerate(const Flags& flags) {
+  // Before the watcher, which may use it until its own end.
+  absl::StatusOr<std::unique_ptr<VideoClient>> client;
   InterruptWatcher interrupts;
-  const auto client = VideoClient::Connect(flags.server, kConnectTimeout);
+  client = VideoClient::Connect(flags.server, kConnectTimeout);
   if (!client.ok()) return Fail(client.status());
   interrupts.Watch(client->get());
   ProgressDisplay display(stderr, isatty(STDERR_FILENO) == 1);

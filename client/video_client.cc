@@ -126,7 +126,9 @@ absl::StatusOr<v1::GenerationReport> VideoClient::Generate(const v1::GenerateVid
   }
   {
     absl::MutexLock lock(&running_->mutex);
-    if (running_->cancelled) return absl::CancelledError("cancelled before the start");
+    if (std::exchange(running_->cancelled, false)) {
+      return absl::CancelledError("cancelled before the start");
+    }
     running_->context = &context;
   }
   const auto reader = stub_->GenerateVideo(&context, request);
@@ -149,6 +151,8 @@ absl::StatusOr<v1::GenerationReport> VideoClient::Generate(const v1::GenerateVid
   {
     absl::MutexLock lock(&running_->mutex);
     running_->context = nullptr;
+    // A cancellation is of this call and no other.
+    running_->cancelled = false;
   }
   LTX_RETURN_IF_ERROR(local);
   LTX_RETURN_IF_ERROR(FromWire(wire));

@@ -29,21 +29,22 @@ class VideoClient {
                                                               absl::Duration timeout);
 
   struct GenerateOptions {
-    /// Called for every event but media, on the calling thread.
+    /// Called for every event but media chunks, on the calling thread.
     std::function<void(const v1::GenerateVideoEvent&)> on_event;
     /// The job must be done by then.
     absl::Time deadline = absl::InfiniteFuture();
   };
 
-  /// Runs a request and writes the clip to `output_path` (whole or not at all), unless the request
-  /// names a path of the server's. Blocks until the end. Any status of the service;
-  /// DATA_LOSS if the media arrive damaged; NOT_FOUND / PERMISSION_DENIED for `output_path`, told
-  /// before anything is sent.
+  /// One at a time. Runs a request and writes the clip to `output_path` (whole or not at all),
+  /// unless the request names a path of the server's. Blocks until the end. Any status of the
+  /// service; DATA_LOSS if the media arrive damaged; NOT_FOUND / PERMISSION_DENIED for
+  /// `output_path`, told before anything is sent.
   absl::StatusOr<v1::GenerationReport> Generate(const v1::GenerateVideoRequest& request,
                                                 const std::string& output_path,
                                                 const GenerateOptions& options);
 
-  /// Cancels the running Generate(), from any thread; it then returns CANCELLED.
+  /// Cancels the running Generate(), from any thread; it then returns CANCELLED. If none runs, the
+  /// next one is cancelled: a caller cannot know how far a Generate() of another thread has come.
   void Cancel();
 
   absl::StatusOr<v1::HealthResponse> Health(absl::Duration timeout);

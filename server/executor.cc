@@ -10,14 +10,6 @@
 #include "server/reasons.h"
 
 namespace ltx::server {
-namespace {
-
-absl::Status Draining() {
-  return pipeline::WithDetail(absl::UnavailableError("the server is shutting down"),
-                              {std::string(kReasonDraining), "", "", ""});
-}
-
-}  // namespace
 
 Executor::Executor(int capacity) : capacity_(capacity), thread_([this] { Loop(); }) {}
 
@@ -33,7 +25,7 @@ Executor::~Executor() {
 absl::Status Executor::Submit(std::shared_ptr<Job> job) {
   LTX_RETURN_IF_ERROR(job->cancellation().Check());
   absl::MutexLock lock(&mutex_);
-  if (draining_) return Draining();
+  if (draining_) return ShuttingDown();
   if (static_cast<int>(waiting_.size()) >= capacity_) {
     return pipeline::WithDetail(
         absl::ResourceExhaustedError(
@@ -69,11 +61,11 @@ void Executor::Drain(absl::Duration grace) {
     draining_ = true;
     unrun.swap(waiting_);
   }
-  for (const Waiting& waiting : unrun) EndUnrun(waiting.job, Draining());
+  for (const Waiting& waiting : unrun) EndUnrun(waiting.job, ShuttingDown());
   absl::MutexLock lock(&mutex_);
   const auto idle = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return running_ == nullptr; };
   if (mutex_.AwaitWithTimeout(absl::Condition(&idle), grace)) return;
-  running_->cancellation().Cancel();
+  running_->cancellation().Abandon();
   mutex_.Await(absl::Condition(&idle));
 }
 

@@ -41,7 +41,7 @@ class Executor {
  public:
   /// `capacity` jobs may wait beside the running one.
   explicit Executor(int capacity);
-  /// Ends waiting jobs with UNAVAILABLE, cancels the running one and waits for it.
+  /// Ends waiting jobs and the running one with UNAVAILABLE and waits for it.
   ~Executor();
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
@@ -55,7 +55,7 @@ class Executor {
   void Cancel(Job* job);
 
   /// Accepts nothing more, ends waiting jobs with UNAVAILABLE, and waits until the running job is
-  /// done; cancels it after `grace`.
+  /// done; after `grace` ends it with UNAVAILABLE at its next unit.
   void Drain(absl::Duration grace);
 
   struct Snapshot {

@@ -15,7 +15,7 @@ namespace {
 absl::Status Refuse(absl::StatusCode code, absl::string_view path, const std::string& why,
                     const std::string& legal) {
   return pipeline::WithDetail(
-      absl::Status(code, absl::StrCat("output_path \"", path, "\" ", why)),
+      absl::Status(code, absl::StrCat("output_path \"", path, "\" ", why, "; legal: ", legal)),
       {std::string(kReasonOutputPath), "output_path", std::string(path), legal});
 }
 

@@ -4,6 +4,7 @@
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
 #include <pthread.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -21,8 +22,8 @@
 #include "engine/pipeline/model.h"
 #include "kernels/cpu/cpu_device.h"
 #include "kernels/status_macros.h"
-#include "server/logging.h"
 #include "proto/ltx/version.h"
+#include "server/logging.h"
 #include "server/video_service.h"
 #include "spdlog/spdlog.h"
 
@@ -85,6 +86,16 @@ class WorkDir {
   const std::string path_;
 };
 
+/// A mistyped root would otherwise show up as a refusal of every request.
+absl::Status CheckOutputRoots(const std::vector<std::string>& roots) {
+  for (const std::string& root : roots) {
+    struct stat info;
+    if (stat(root.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) continue;
+    return absl::NotFoundError(absl::StrCat("output_roots: \"", root, "\" is not a folder"));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::unique_ptr<cpu::CpuDevice>> OpenDevice(const ServerConfig& config) {
   if (config.device != "auto" && config.device != "cpu") {
     return absl::FailedPreconditionError(absl::StrCat(
@@ -123,6 +134,7 @@ absl::Status RunServer(const ServerConfig& config) {
   const absl::Time start = absl::Now();
   spdlog::info("ltx_server {} starts, model {}", kVersion, config.model);
 
+  LTX_RETURN_IF_ERROR(CheckOutputRoots(config.output_roots));
   LTX_ASSIGN_OR_RETURN(const std::unique_ptr<cpu::CpuDevice> device, OpenDevice(config));
   LTX_ASSIGN_OR_RETURN(const checkpoint::ModelSet files, checkpoint::ModelSet::Open(config.model));
   for (const std::string& warning : files.warnings) spdlog::warn("{}", warning);

@@ -1,0 +1,48 @@
+#ifndef LTX_TESTS_END_TO_END_WIRE_CALLS_H_
+#define LTX_TESTS_END_TO_END_WIRE_CALLS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "proto/ltx/v1/video_service.pb.h"
+
+namespace ltx::testing {
+
+/// The service seen without the client library: what exactly is on the wire.
+
+/// How a call ended, with the google.rpc details of the trailer.
+struct WireError {
+  absl::StatusCode code = absl::StatusCode::kOk;
+  std::string message;
+  std::string reason;
+  std::string domain;
+  /// Of ErrorInfo's metadata.
+  std::string value;
+  std::string legal;
+  /// Of the one violation in BadRequest; empty if there is none.
+  std::string field;
+  std::string description;
+};
+
+struct WireStream {
+  std::vector<v1::GenerateVideoEvent> events;
+  WireError error;
+};
+
+/// Calls GenerateVideo and reads to the end.
+WireStream CallGenerate(const std::string& address, const v1::GenerateVideoRequest& request);
+
+/// Calls Condition with one message.
+WireError CallCondition(const std::string& address);
+
+/// The status that grpc.health.v1.Health/Check answers: 1 is SERVING, 2 NOT_SERVING.
+absl::StatusOr<int> CallHealthCheck(const std::string& address, const std::string& service);
+
+/// Names of the services that reflection lists.
+absl::StatusOr<std::vector<std::string>> ListServices(const std::string& address);
+
+}  // namespace ltx::testing
+
+#endif  // LTX_TESTS_END_TO_END_WIRE_CALLS_H_
