@@ -7,6 +7,7 @@
 #include <sstream>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "kernels/status_macros.h"
@@ -85,6 +86,18 @@ absl::Status RequireOneOf(absl::string_view key, const std::string& value,
       absl::StrCat(key, " \"", value, "\" is not one of ", absl::StrJoin(legal, ", ")));
 }
 
+/// gRPC takes a port modulo 65536, so a wrong one would be another port.
+absl::Status CheckListen(absl::string_view listen) {
+  const size_t colon = listen.rfind(':');
+  int port = -1;
+  if (colon != absl::string_view::npos && colon > 0 &&
+      absl::SimpleAtoi(listen.substr(colon + 1), &port) && port >= 0 && port <= 65535) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("listen \"", listen, "\" is not HOST:PORT with a port in 0..65535"));
+}
+
 /// Declares the flags on `app`, bound to `config`.
 void DeclareFlags(ServerConfig* config, std::string* config_file, CLI::App* app) {
   app->add_option("--listen", config->listen, "HOST:PORT to serve on; port 0: any free one");
@@ -141,10 +154,7 @@ absl::Status ApplyConfigFile(const std::string& path, ServerConfig* config) {
 }
 
 absl::Status ValidateConfig(const ServerConfig& config) {
-  if (config.listen.find(':') == std::string::npos) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("listen \"", config.listen, "\" is not HOST:PORT"));
-  }
+  LTX_RETURN_IF_ERROR(CheckListen(config.listen));
   if (config.model.empty()) return absl::InvalidArgumentError("model is empty");
   if (config.threads < 0 || config.threads > 1024) {
     return absl::InvalidArgumentError(

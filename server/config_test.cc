@@ -61,6 +61,12 @@ TEST(ParseCommandLineTest, RefusesByName) {
   EXPECT_THAT(std::string(Parse({"--no-such"}).status().message()), HasSubstr("--no-such"));
   EXPECT_THAT(std::string(Parse({"--listen", "nowhere"}).status().message()),
               HasSubstr("\"nowhere\" is not HOST:PORT"));
+  for (const char* listen : {":1", "host:", "host:65536", "host:-1", "host:1x", "99999"}) {
+    EXPECT_THAT(std::string(Parse({"--listen", listen}).status().message()),
+                HasSubstr("HOST:PORT with a port in 0..65535"))
+        << listen;
+  }
+  EXPECT_TRUE(Parse({"--listen", "[::1]:65535"}).ok());
   EXPECT_THAT(std::string(Parse({"--queue-capacity", "0"}).status().message()),
               HasSubstr("queue_capacity 0 is not in 1..100000"));
   EXPECT_THAT(std::string(Parse({"--threads", "-1"}).status().message()), HasSubstr("threads -1"));

@@ -1,9 +1,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/checkpoint/test_files.h"
@@ -25,9 +27,13 @@ constexpr char kUpsampler[] =
 
 /// Starts a server that cannot start: it ends with a failure and says why in the last line of
 /// stderr, once, and holds every one of `words`.
-void ExpectRefusal(const std::vector<std::string>& flags, const std::vector<std::string>& words) {
-  const ProgramResult result =
-      RunProgram(Join({kServerProgram, "--listen", "127.0.0.1:0", "--model", kTinyModel}, flags));
+void ExpectRefusal(std::vector<std::string> flags, const std::vector<std::string>& words) {
+  for (const auto& [flag, value] :
+       {std::pair<std::string, std::string>{"--model", kTinyModel}, {"--listen", "127.0.0.1:0"}}) {
+    if (std::find(flags.begin(), flags.end(), flag) != flags.end()) continue;
+    flags.insert(flags.end(), {flag, value});
+  }
+  const ProgramResult result = RunProgram(Join({kServerProgram}, flags));
   EXPECT_GT(result.exit.code, 0) << result.err;
   EXPECT_EQ(result.out, "");
   const std::string line = result.LastErrorLine();
@@ -87,7 +93,8 @@ TEST(StartupTest, UnknownSettings) {
   ExpectRefusal({"--compute-dtype", "f64"}, {"f64", "auto, bf16, f32"});
   ExpectRefusal({"--log-level", "loud"}, {"loud", "debug"});
   ExpectRefusal({"--listen", "here"}, {"listen \"here\"", "HOST:PORT"});
-  ExpectRefusal({"--listen", "127.0.0.1:99999"}, {"127.0.0.1:99999"});
+  ExpectRefusal({"--listen", "127.0.0.1:99999"}, {"127.0.0.1:99999", "0..65535"});
+  ExpectRefusal({"--listen", "192.0.2.1:0"}, {"cannot listen on 192.0.2.1:0"});
   ExpectRefusal({"--work-dir", "/no/such/folder"}, {"/no/such/folder"});
   ExpectRefusal({"--output-root", "/no/such/root"}, {"/no/such/root"});
 }
