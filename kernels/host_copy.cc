@@ -50,6 +50,14 @@ absl::StatusOr<Tensor> ZeroTensor(Device& device, const Shape& shape, DType dtyp
                           owner);
 }
 
+absl::StatusOr<Tensor> CopyForOwner(Device& device, const Tensor& tensor, MemoryOwner owner) {
+  std::vector<uint8_t> bytes(tensor.num_bytes());
+  LTX_RETURN_IF_ERROR(device.Download(tensor, absl::MakeSpan(bytes)));
+  LTX_ASSIGN_OR_RETURN(Tensor copy, device.Allocate(tensor.shape(), tensor.dtype(), owner));
+  LTX_RETURN_IF_ERROR(device.Upload(bytes, copy));
+  return copy;
+}
+
 absl::StatusOr<std::vector<float>> ToFloats(Device& device, const Tensor& tensor) {
   std::vector<float> values(tensor.num_elements());
   if (tensor.dtype() == DType::kF32) {

@@ -25,6 +25,9 @@ absl::StatusOr<Tensor> TensorFromBytes(Device& device, absl::Span<const uint8_t>
 /// A tensor of `dtype` (f32 or bf16) filled with zeros.
 absl::StatusOr<Tensor> ZeroTensor(Device& device, const Shape& shape, DType dtype,
                                   MemoryOwner owner = MemoryOwner::kActivations);
+/// A contiguous copy of a tensor under another owner, by way of the host: for results of
+/// operations, which count as activations, that are kept for good. Not for the hot path.
+absl::StatusOr<Tensor> CopyForOwner(Device& device, const Tensor& tensor, MemoryOwner owner);
 /// The elements of an f32 or bf16 tensor, widened.
 absl::StatusOr<std::vector<float>> ToFloats(Device& device, const Tensor& tensor);
 

@@ -48,6 +48,21 @@ TEST_F(HostCopyTest, BFloat16RoundsToNearestEven) {
   EXPECT_TRUE(std::isnan((*ToFloats(*device_, *nan))[0]));
 }
 
+TEST_F(HostCopyTest, CopyChangesTheOwner) {
+  const std::vector<float> values = {1.0f, -2.5f, 3.0f, 0.5f};
+  auto tensor = TensorFromFloats(*device_, values, {4, 1}, DType::kBF16);
+  ASSERT_TRUE(tensor.ok());
+  auto copy = CopyForOwner(*device_, *tensor, MemoryOwner::kCache);
+  ASSERT_TRUE(copy.ok()) << copy.status();
+  tensor = Tensor();
+  EXPECT_EQ(copy->shape(), Shape({4, 1}));
+  EXPECT_EQ(copy->dtype(), DType::kBF16);
+  EXPECT_EQ(*ToFloats(*device_, *copy), values);
+  const MemoryLedger::Snapshot memory = device_->ledger().Read();
+  EXPECT_EQ(memory.total.live_bytes, 8);
+  EXPECT_EQ(memory.by_owner[static_cast<int>(MemoryOwner::kCache)].live_bytes, 8);
+}
+
 TEST_F(HostCopyTest, IntegersAndBytes) {
   auto ints = TensorFromInts(*device_, {1, -2, 3}, {3}, MemoryOwner::kCache);
   ASSERT_TRUE(ints.ok());

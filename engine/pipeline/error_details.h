@@ -15,7 +15,6 @@ inline constexpr absl::string_view kReasonFrameLimit = "FRAME_LIMIT";
 inline constexpr absl::string_view kReasonSizeGrid = "SIZE_GRID";
 inline constexpr absl::string_view kReasonSizeLimit = "SIZE_LIMIT";
 inline constexpr absl::string_view kReasonFrameRate = "FRAME_RATE";
-inline constexpr absl::string_view kReasonPromptMissing = "PROMPT_MISSING";
 inline constexpr absl::string_view kReasonPromptLength = "PROMPT_LENGTH";
 inline constexpr absl::string_view kReasonPromptEncoding = "PROMPT_ENCODING";
 /// A known field that the chosen recipe cannot honour.

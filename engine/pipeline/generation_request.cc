@@ -1,6 +1,7 @@
 #include "engine/pipeline/generation_request.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -65,10 +66,7 @@ absl::Status CheckUnsupportedFields(const GenerationRequest& r) {
 
 absl::Status CheckPrompt(const GenerationRequest& request, const RequestLimits& limits) {
   const std::string length = absl::StrCat("of ", request.prompt.size(), " bytes");
-  const std::string legal = absl::StrCat("1 to ", limits.max_prompt_bytes, " bytes of UTF-8");
-  if (request.prompt.empty()) {
-    return Refuse(kReasonPromptMissing, "prompt", length, legal, "a prompt is required");
-  }
+  const std::string legal = absl::StrCat("at most ", limits.max_prompt_bytes, " bytes of UTF-8");
   if (static_cast<int64_t>(request.prompt.size()) > limits.max_prompt_bytes) {
     return Refuse(kReasonPromptLength, "prompt", length, legal, "it is too long");
   }
@@ -90,12 +88,21 @@ absl::Status CheckFrames(int64_t num_frames, const RequestLimits& limits) {
   const std::string value = absl::StrCat(num_frames);
   const FrameNeighbours nearest = NearestFrameCounts(num_frames, limits);
   const std::string legal = Describe(nearest.below, nearest.above);
+  const bool on_grid = num_frames > 0 && (num_frames - 1) % kFrameStep == 0;
   if (num_frames < limits.min_frames || num_frames > limits.max_frames) {
-    return Refuse(
-        kReasonFrameLimit, "num_frames", value, legal,
-        absl::StrCat("this model takes ", limits.min_frames, " to ", limits.max_frames, " frames"));
+    std::string why =
+        absl::StrCat("this model takes ", limits.min_frames, " to ", limits.max_frames, " frames");
+    // Said at once, or the next larger model would refuse the same number for the other reason.
+    if (!on_grid && num_frames > 0) {
+      RequestLimits any;
+      any.max_frames = std::numeric_limits<int64_t>::max();
+      const FrameNeighbours grid = NearestFrameCounts(num_frames, any);
+      absl::StrAppend(&why, ", and frame counts are 8k + 1, here ",
+                      Describe(grid.below, grid.above));
+    }
+    return Refuse(kReasonFrameLimit, "num_frames", value, legal, why);
   }
-  if ((num_frames - 1) % kFrameStep != 0) {
+  if (!on_grid) {
     return Refuse(kReasonFrameGrid, "num_frames", value, legal,
                   "frame counts are 8k + 1, and nothing is rounded silently");
   }

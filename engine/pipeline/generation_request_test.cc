@@ -53,6 +53,22 @@ TEST(GenerationRequestTest, NamesTheFrameCountsOnBothSides) {
   }
 }
 
+TEST(GenerationRequestTest, BeyondTheLimitItStillTellsTheGrid) {
+  GenerationRequest request = Good();
+  for (const auto& [frames, grid] :
+       {std::pair<int64_t, std::string>{117, "8k + 1, here 113 or 121"},
+        {120, "8k + 1, here 113 or 121"},
+        {72, "8k + 1, here 65 or 73"},
+        {16, "8k + 1, here 9 or 17"}}) {
+    request.num_frames = frames;
+    const std::string message(ValidateRequest(request, kLimits).message());
+    EXPECT_NE(message.find(grid), std::string::npos) << message;
+    EXPECT_NE(message.find("17 to 49 frames"), std::string::npos) << message;
+  }
+  request.num_frames = 121;
+  EXPECT_EQ(ValidateRequest(request, kLimits).message().find("8k + 1"), std::string::npos);
+}
+
 TEST(GenerationRequestTest, TooShortForSound) {
   GenerationRequest request = Good();
   request.num_frames = 1;
@@ -87,7 +103,7 @@ TEST(GenerationRequestTest, SizesFollowTheRecipe) {
 TEST(GenerationRequestTest, ChecksThePrompt) {
   GenerationRequest request = Good();
   request.prompt = "";
-  EXPECT_EQ(DetailOf(request).reason, kReasonPromptMissing);
+  EXPECT_EQ(ValidateRequest(request, kLimits), absl::OkStatus());
   request.prompt = std::string(101, 'a');
   EXPECT_EQ(DetailOf(request).reason, kReasonPromptLength);
   request.prompt = "caf\xc3\xa9 \xf0\x9f\x8c\x8a";

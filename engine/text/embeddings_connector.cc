@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/dit/rope_tables.h"
+#include "kernels/host_copy.h"
 #include "kernels/status_macros.h"
 
 namespace ltx::text {
@@ -76,6 +77,8 @@ absl::StatusOr<RopeTable> EmbeddingsConnector::Rope(int64_t length) {
   }
   LTX_ASSIGN_OR_RETURN(RopeTable table,
                        dit::BuildRopeTable(*device_, spec, positions, /*batch=*/1, length, dtype_));
+  LTX_ASSIGN_OR_RETURN(table.cos, CopyForOwner(*device_, table.cos, MemoryOwner::kCache));
+  LTX_ASSIGN_OR_RETURN(table.sin, CopyForOwner(*device_, table.sin, MemoryOwner::kCache));
   ropes_.emplace(length, table);
   return table;
 }

@@ -5,6 +5,7 @@
 #include <map>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "engine/checkpoint/text_config.h"
 #include "engine/checkpoint/weight_loader.h"
@@ -35,6 +36,10 @@ class EmbeddingsConnector {
   /// [1, H, length, d / 2], interleaved [1, length, D]), "block<i>" [1, length, D].
   absl::StatusOr<Tensor> Forward(const Tensor& features, int64_t length,
                                  const StageObserver& observer = {});
+
+  /// Builds the rotary tables of this length, if they are not there yet. Called at load, it makes
+  /// the first prompt hold no more memory than later ones.
+  absl::Status PrepareLength(int64_t length) { return Rope(length).status(); }
 
   const checkpoint::ConnectorConfig& config() const { return config_; }
 

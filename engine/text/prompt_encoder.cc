@@ -77,10 +77,12 @@ absl::StatusOr<PromptEncoder> PromptEncoder::Load(Device* device, const GemmaAss
       EmbeddingsConnector video,
       EmbeddingsConnector::Load(config.video_connector,
                                 transformer_loader.Sub(has_audio ? kVideoPrefix : kOnlyPrefix)));
+  LTX_RETURN_IF_ERROR(video.PrepareLength(options.limits.max_tokens));
   std::optional<EmbeddingsConnector> audio;
   if (has_audio) {
     LTX_ASSIGN_OR_RETURN(audio, EmbeddingsConnector::Load(config.audio_connector,
                                                           transformer_loader.Sub(kAudioPrefix)));
+    LTX_RETURN_IF_ERROR(audio->PrepareLength(options.limits.max_tokens));
   }
   return PromptEncoder(std::move(tokenizer), std::move(tower), std::move(extractor),
                        std::move(video), std::move(audio));

@@ -80,6 +80,18 @@ class PromptEncoderTest : public ::testing::Test {
   PromptEncoderOptions options_;
 };
 
+TEST_F(PromptEncoderTest, HoldsWeightsAndCachesOnly) {
+  AddRandom(ProjectionShapes(), &tower_);
+  auto encoder = Load(TinyProjection());
+  ASSERT_TRUE(encoder.ok()) << encoder.status();
+  const MemoryLedger::Snapshot loaded = device_->ledger().Read();
+  EXPECT_EQ(loaded.by_owner[static_cast<int>(MemoryOwner::kActivations)].live_bytes, 0);
+  EXPECT_EQ(loaded.by_owner[static_cast<int>(MemoryOwner::kWorkspace)].live_bytes, 0);
+  EXPECT_GT(loaded.by_owner[static_cast<int>(MemoryOwner::kCache)].live_bytes, 0);
+  ASSERT_TRUE(encoder->Encode("").ok());
+  EXPECT_EQ(device_->ledger().Read().total.live_bytes, loaded.total.live_bytes);
+}
+
 TEST_F(PromptEncoderTest, EncodesPromptsOfEveryLength) {
   AddRandom(ProjectionShapes(), &tower_);
   auto encoder = Load(TinyProjection());

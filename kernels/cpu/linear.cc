@@ -102,8 +102,10 @@ absl::StatusOr<LinearWeight> CpuDevice::PrepareLinear(const Tensor& weight, cons
       Widen(threads_, weight.data<BFloat16>(), weight.num_elements(), widened.data<float>());
       source = widened.raw();
     }
-    LTX_RETURN_IF_ERROR(onednn_->PackWeight(source, in, out, packed->compute_dtype, packed->layout,
-                                            packed->weight.raw()));
+    LTX_ASSIGN_OR_RETURN(const CompiledPacking packing,
+                         onednn_->Packing(in, out, packed->compute_dtype, packed->layout));
+    LTX_ASSIGN_OR_RETURN(const Tensor scratch, Workspace(packing.scratch_bytes()));
+    LTX_RETURN_IF_ERROR(onednn_->PackWeight(packing, source, packed->weight.raw(), scratch.raw()));
   }
   LinearWeight result;
   result.prepared = std::move(packed);

@@ -104,14 +104,33 @@ absl::StatusOr<Desc> CpuDevice::OneDnn::WeightLayout(int64_t in, int64_t out, DT
   return layout;
 }
 
-absl::Status CpuDevice::OneDnn::PackWeight(const void* weight, int64_t in, int64_t out, DType dtype,
-                                           const Desc& layout, void* packed) {
+absl::StatusOr<CompiledPacking> CpuDevice::OneDnn::Packing(int64_t in, int64_t out, DType dtype,
+                                                           const Desc& layout) {
+  const ScopedTeamSize team(threads_);
+  CompiledPacking packing;
+  LTX_RETURN_IF_ERROR(Catching("packing of a weight", [&] {
+    dnnl::primitive_attr attributes;
+    attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+    packing.row_major = Desc(Dims{in, out}, TypeOf(dtype), FormatTag::ba);
+    packing.packed = layout;
+    const dnnl::reorder::primitive_desc description(engine_, packing.row_major, engine_, layout,
+                                                    attributes);
+    packing.scratch = description.scratchpad_desc();
+    packing.primitive = dnnl::reorder(description);
+  }));
+  return packing;
+}
+
+absl::Status CpuDevice::OneDnn::PackWeight(const CompiledPacking& packing, const void* weight,
+                                           void* packed, void* scratch) {
   const ScopedTeamSize team(threads_);
   return Catching("packing of a weight", [&] {
-    dnnl::memory from(Desc(Dims{in, out}, TypeOf(dtype), FormatTag::ba), engine_,
-                      const_cast<void*>(weight));
-    dnnl::memory to(layout, engine_, packed);
-    dnnl::reorder(from, to).execute(stream_, from, to);
+    std::unordered_map<int, dnnl::memory> arguments;
+    arguments.emplace(DNNL_ARG_FROM,
+                      dnnl::memory(packing.row_major, engine_, const_cast<void*>(weight)));
+    arguments.emplace(DNNL_ARG_TO, dnnl::memory(packing.packed, engine_, packed));
+    arguments.emplace(DNNL_ARG_SCRATCHPAD, dnnl::memory(packing.scratch, engine_, scratch));
+    packing.primitive.execute(stream_, arguments);
     stream_.wait();
   });
 }

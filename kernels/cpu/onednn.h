@@ -37,6 +37,15 @@ struct CompiledProduct {
   int64_t scratch_bytes() const { return static_cast<int64_t>(scratch.get_size()); }
 };
 
+/// What oneDNN compiles for the repacking of one weight.
+struct CompiledPacking {
+  dnnl::memory::desc row_major;
+  dnnl::memory::desc packed;
+  dnnl::memory::desc scratch;
+  dnnl::primitive primitive;
+  int64_t scratch_bytes() const { return static_cast<int64_t>(scratch.get_size()); }
+};
+
 /// oneDNN as the CPU device uses it: matrix products. Its exceptions end here, as a status that is
 /// RESOURCE_EXHAUSTED if it ran out of memory. Scratch comes from the caller, so that the ledger
 /// knows of it (the library's own AVX2 product, which packs into a few MiB of its own, is the
@@ -52,9 +61,11 @@ struct CpuDevice::OneDnn {
   /// The layout in which products want a weight [out, in]. It does not depend on their rows.
   absl::StatusOr<dnnl::memory::desc> WeightLayout(int64_t in, int64_t out, DType dtype,
                                                   bool has_bias);
-  /// Brings a row-major weight [out, in] into `layout`.
-  absl::Status PackWeight(const void* weight, int64_t in, int64_t out, DType dtype,
-                          const dnnl::memory::desc& layout, void* packed);
+  /// What brings a row-major weight [out, in] into `layout`.
+  absl::StatusOr<CompiledPacking> Packing(int64_t in, int64_t out, DType dtype,
+                                          const dnnl::memory::desc& layout);
+  absl::Status PackWeight(const CompiledPacking& packing, const void* weight, void* packed,
+                          void* scratch);
 
   /// The product of this shape with a weight in `layout`, compiled at first use (some 0.2 ms) and
   /// kept in a bounded map.
