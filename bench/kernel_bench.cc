@@ -21,6 +21,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "kernels/cpu/cpu_device.h"
+#include "kernels/cpu/openmp_environment.h"
 #include "kernels/host_copy.h"
 #include "kernels/status_macros.h"
 
@@ -185,6 +186,9 @@ absl::Status Main() {
 }  // namespace ltx
 
 int main(int argc, char** argv) {
+  if (const absl::Status status = ltx::cpu::UsePassiveOpenMpThreads(argv); !status.ok()) {
+    absl::FPrintF(stderr, "kernel_bench: warning: %s\n", status.message());
+  }
   absl::ParseCommandLine(argc, argv);
   if (const absl::Status status = ltx::Main(); !status.ok()) {
     absl::FPrintF(stderr, "%s\n", status.ToString());

@@ -1,10 +1,14 @@
 #include <cstdio>
 
 #include "absl/status/statusor.h"
+#include "kernels/cpu/openmp_environment.h"
 #include "server/config.h"
 #include "server/server.h"
 
 int main(int argc, char** argv) {
+  if (const absl::Status status = ltx::cpu::UsePassiveOpenMpThreads(argv); !status.ok()) {
+    std::fprintf(stderr, "ltx_server: warning: %s\n", std::string(status.message()).c_str());
+  }
   const absl::StatusOr<ltx::server::CommandLine> command_line =
       ltx::server::ParseCommandLine(argc, argv);
   if (!command_line.ok()) {

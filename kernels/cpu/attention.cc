@@ -24,7 +24,7 @@ namespace ltx::cpu {
 namespace {
 
 /// Keys per block: a block of keys and values of usual head widths stays in the second-level cache.
-constexpr int64_t kKeys = 64;
+constexpr int64_t kKeys = 128;
 static_assert(kKeys <= kPanelDepth && kKeys % kStripColumns == 0);
 /// Most queries per tile, over which the packing of a key block is shared: a multiple of the rows
 /// that AccumulateTile holds in registers (6 or 14).

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "absl/strings/str_cat.h"
 #include "kernels/cpu/cpu_device.h"
@@ -69,35 +70,31 @@ void ConvertRange(const float* from, int64_t count, BFloat16* to) {
   ForEachGroup(count, [&](int64_t i, auto lanes) { lanes.Store(to + i, lanes.Load(from + i)); });
 }
 
+/// False if there is no conversion between the two. A 64-bit integer would round twice on its way
+/// to 16 bits.
 template <typename From, typename To>
-void Convert(int threads, const Tensor& x, const Tensor& y) {
-  ParallelFor(threads, x.num_elements(), kCheapGrain, [&](int64_t begin, int64_t end) {
-    ConvertRange(x.data<From>() + begin, end - begin, y.data<To>() + begin);
-  });
+bool Convert(int threads, const Tensor& x, const Tensor& y) {
+  if constexpr (std::is_same_v<From, int64_t> && sizeof(To) == 2) {
+    return false;
+  } else {
+    ParallelFor(threads, x.num_elements(), kCheapGrain, [&](int64_t begin, int64_t end) {
+      ConvertRange(x.data<From>() + begin, end - begin, y.data<To>() + begin);
+    });
+    return true;
+  }
 }
 
-/// False if there is no conversion to y's type.
 template <typename From>
 bool ConvertFrom(int threads, const Tensor& x, const Tensor& y) {
   switch (y.dtype()) {
     case DType::kF32:
-      Convert<From, float>(threads, x, y);
-      return true;
+      return Convert<From, float>(threads, x, y);
     case DType::kF64:
-      Convert<From, double>(threads, x, y);
-      return true;
+      return Convert<From, double>(threads, x, y);
     case DType::kBF16:
-      if constexpr (!std::is_same_v<From, int64_t>) {
-        Convert<From, BFloat16>(threads, x, y);
-        return true;
-      }
-      return false;
+      return Convert<From, BFloat16>(threads, x, y);
     case DType::kF16:
-      if constexpr (!std::is_same_v<From, int64_t>) {
-        Convert<From, Float16>(threads, x, y);
-        return true;
-      }
-      return false;
+      return Convert<From, Float16>(threads, x, y);
     default:
       return false;
   }

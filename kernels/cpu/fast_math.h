@@ -66,11 +66,16 @@ inline Vec Sigmoid(Vec x) {
   return Select(x, e, Broadcast(1.0f)) / (e + Broadcast(1.0f));
 }
 
-/// x / (1 + e^-x).
-inline Vec Silu(Vec x) {
-  const Vec e = Exp(_mm256_or_ps(Abs(x), SignBit()));
-  return Select(x, x * e, x) / (e + Broadcast(1.0f));
+/// x * sigmoid(t), for products that vanish long before the sigmoid does. Where e^t is below the
+/// normal range they are zero: steps through denormals would cost the processor a hundred times the
+/// rest, and large negative arguments are common.
+inline Vec TimesSigmoid(Vec x, Vec t) {
+  const Vec e = ExpNonPositive(_mm256_or_ps(Abs(t), SignBit()));
+  return Select(t, x * e, x) / (e + Broadcast(1.0f));
 }
+
+/// x / (1 + e^-x).
+inline Vec Silu(Vec x) { return TimesSigmoid(x, x); }
 
 inline Vec Tanh(Vec x) {
   const Vec magnitude = Abs(x);
@@ -92,7 +97,7 @@ inline Vec Tanh(Vec x) {
 inline Vec GeluTanh(Vec x) {
   const Vec cubic = Broadcast(0.044715f) * x * x;
   const Vec twice_u = Broadcast(1.59576912160573071f) * MulAdd(cubic, x, x);
-  return x * Sigmoid(twice_u);
+  return TimesSigmoid(x, twice_u);
 }
 
 /// Largest |x| for which Sin reduces exactly enough: n = x / pi stays below 2^15, so n times each

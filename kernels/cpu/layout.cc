@@ -227,16 +227,19 @@ absl::StatusOr<Tensor> CpuDevice::Interleave(absl::Span<const Tensor> parts) {
 
 absl::StatusOr<Tensor> CpuDevice::DepthToSpace(const Tensor& x, const std::array<int, 3>& factors,
                                                bool drop_first_frame) {
-  const auto [p1, p2, p3] = factors;
+  // Not a structured binding: lambdas below capture them.
+  const int64_t p1 = factors[0];
+  const int64_t p2 = factors[1];
+  const int64_t p3 = factors[2];
   if (!x.defined() || x.rank() != 5 || p1 < 1 || p2 < 1 || p3 < 1 ||
-      x.dim(4) % (int64_t{p1} * p2 * p3) != 0) {
+      x.dim(4) % (p1 * p2 * p3) != 0) {
     return OperandError("DepthToSpace",
                         absl::StrCat("needs [B, T, H, W, C ", p1, " ", p2, " ", p3, "]"), {&x});
   }
   const int64_t batch = x.dim(0);
   const int64_t height = x.dim(2);
   const int64_t width = x.dim(3);
-  const int64_t channels = x.dim(4) / (int64_t{p1} * p2 * p3);
+  const int64_t channels = x.dim(4) / (p1 * p2 * p3);
   const int64_t drop = drop_first_frame ? 1 : 0;
   const int64_t frames = std::max<int64_t>(0, x.dim(1) * p1 - drop);
   LTX_ASSIGN_OR_RETURN(Tensor y, Allocate({batch, frames, height * p2, width * p3, channels},

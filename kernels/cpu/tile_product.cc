@@ -39,7 +39,7 @@ LTX_AVX512 void Avx512Kernel(const float* panel, int64_t panel_pitch, const Weig
   // address can hold: so all of them fit the general registers.
   const float* base[(kRows + 2) / 3];
 #pragma GCC unroll 8
-  for (int g = 0; g < (kRows + 2) / 3; ++g) base[g] = panel + 3 * g * panel_pitch;
+  for (int64_t g = 0; g < (kRows + 2) / 3; ++g) base[g] = panel + 3 * g * panel_pitch;
   __m512 sums[kRows][kStrips];
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
@@ -78,7 +78,7 @@ void Avx2Kernel(const float* panel, int64_t panel_pitch, const Weight* strip,
                 int64_t /*strip_stride*/, int64_t depth, float* tile, int64_t tile_pitch) {
   const float* base[(kRows + 2) / 3];
 #pragma GCC unroll 8
-  for (int g = 0; g < (kRows + 2) / 3; ++g) base[g] = panel + 3 * g * panel_pitch;
+  for (int64_t g = 0; g < (kRows + 2) / 3; ++g) base[g] = panel + 3 * g * panel_pitch;
   __m256 low[kRows];
   __m256 high[kRows];
 #pragma GCC unroll 8

@@ -189,7 +189,9 @@ TEST(AdherenceTest, ClipsFitTheirPrompts) {
             : "  <-- does not fit");
   }
   // `LTX_CONTACT_SHEET=sheet.png` keeps the pictures for a person to look at.
-  if (const char* path = std::getenv("LTX_CONTACT_SHEET")) EXPECT_TRUE(sheet.Write(path).ok());
+  if (const char* path = std::getenv("LTX_CONTACT_SHEET")) {
+    EXPECT_TRUE(sheet.Write(path).ok());
+  }
   EXPECT_EQ(colours, total);
   EXPECT_EQ(backgrounds, total);
   // The model itself misses a motion now and then (39 of 40 in the reference's own runs).

@@ -414,7 +414,9 @@ absl::StatusOr<dit::ContextMask> ReadContextMask(const GoldenCase& golden,
   LTX_ASSIGN_OR_RETURN(const DType dtype, golden.InputDType(name));
   LTX_ASSIGN_OR_RETURN(mask.values, golden.InputFloats(name));
   mask.kind = IsFloat(dtype) ? dit::ContextMask::Kind::kAdditive : dit::ContextMask::Kind::kKeep;
-  mask.batch = shape.dim(0);
+  // A bias without a batch axis is [queries, keys]; a keep mask is never without one.
+  const bool shared = mask.kind == dit::ContextMask::Kind::kAdditive && shape.rank() == 2;
+  mask.batch = shared ? 1 : shape.dim(0);
   mask.keys = shape.dim(-1);
   mask.queries = shape.num_elements() / std::max<int64_t>(1, mask.batch * mask.keys);
   return mask;
@@ -467,8 +469,10 @@ absl::StatusOr<dit::ModelClass> ReadModelClass(const json& params) {
       absl::StrCat("params.model_kind is ", kind, "; av, video or audio would be legal"));
 }
 
-absl::Status RunForward(const GoldenCase& golden, const GoldenContext& context,
-                        GoldenOutputs* outputs) {
+/// A forward; with `denoise` its clean latents, too. Only then must the velocity have the latent's
+/// channels.
+absl::Status RunModel(const GoldenCase& golden, const GoldenContext& context, bool denoise,
+                      GoldenOutputs* outputs) {
   Device& device = *context.device;
   const json& params = golden.params();
   const DType dtype = params.value("compute_dtype", "f32") == "bf16" ? DType::kBF16 : DType::kF32;
@@ -483,20 +487,40 @@ absl::Status RunForward(const GoldenCase& golden, const GoldenContext& context,
                        ReadModality(golden, *transformer, dit::StreamKind::kAudio));
   LTX_ASSIGN_OR_RETURN(const dit::BatchPerturbations perturbations, ReadPerturbations(params));
   StageRecorder stages(&device, outputs);
-  LTX_ASSIGN_OR_RETURN(const dit::Prediction prediction,
-                       dit::PredictDenoised(*transformer, video.has_value() ? &*video : nullptr,
-                                            audio.has_value() ? &*audio : nullptr, perturbations,
-                                            stages.Observer()));
+  const dit::Modality* const video_in = video.has_value() ? &*video : nullptr;
+  const dit::Modality* const audio_in = audio.has_value() ? &*audio : nullptr;
+  dit::Prediction prediction;
+  if (denoise) {
+    LTX_ASSIGN_OR_RETURN(prediction, dit::PredictDenoised(*transformer, video_in, audio_in,
+                                                          perturbations, stages.Observer()));
+  } else {
+    LTX_ASSIGN_OR_RETURN(
+        prediction.velocity,
+        transformer->Forward(video_in, audio_in, perturbations, stages.Observer()));
+  }
   LTX_RETURN_IF_ERROR(stages.status());
   if (video.has_value()) {
     LTX_RETURN_IF_ERROR(outputs->Set(device, "video_velocity", prediction.velocity.video));
+  }
+  if (video.has_value() && denoise) {
     LTX_RETURN_IF_ERROR(outputs->Set(device, "video_denoised", prediction.denoised.video));
   }
   if (audio.has_value()) {
     LTX_RETURN_IF_ERROR(outputs->Set(device, "audio_velocity", prediction.velocity.audio));
+  }
+  if (audio.has_value() && denoise) {
     LTX_RETURN_IF_ERROR(outputs->Set(device, "audio_denoised", prediction.denoised.audio));
   }
   return absl::OkStatus();
+}
+
+absl::Status RunForward(const GoldenCase& golden, const GoldenContext& context,
+                        GoldenOutputs* outputs) {
+  return RunModel(golden, context, /*denoise=*/false, outputs);
+}
+
+absl::Status RunX0(const GoldenCase& golden, const GoldenContext& context, GoldenOutputs* outputs) {
+  return RunModel(golden, context, /*denoise=*/true, outputs);
 }
 
 }  // namespace
@@ -508,7 +532,7 @@ void RegisterDitComponents(ComponentRegistry* registry) {
   (*registry)["dit.attention"] = RunAttention;
   (*registry)["dit.block"] = RunBlock;
   (*registry)["dit.forward"] = RunForward;
-  (*registry)["dit.x0"] = RunForward;
+  (*registry)["dit.x0"] = RunX0;
 }
 
 }  // namespace ltx::golden

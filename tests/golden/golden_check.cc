@@ -21,6 +21,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/cpu/cpu_device.h"
+#include "kernels/cpu/openmp_environment.h"
 #include "kernels/status_macros.h"
 #include "tests/golden/golden_run.h"
 #include "tests/golden/registered_components.h"
@@ -100,6 +101,9 @@ absl::StatusOr<bool> Main(const std::vector<char*>& arguments) {
 }  // namespace ltx::golden
 
 int main(int argc, char** argv) {
+  if (const absl::Status status = ltx::cpu::UsePassiveOpenMpThreads(argv); !status.ok()) {
+    std::cerr << "golden_check: warning: " << status.message() << "\n";
+  }
   absl::SetProgramUsageMessage("golden_check [flags] PATH...");
   const std::vector<char*> arguments = absl::ParseCommandLine(argc, argv);
   const absl::StatusOr<bool> passed = ltx::golden::Main(arguments);
