@@ -15,9 +15,11 @@
 namespace ltx::testing {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 /// Far above what any of these programs needs to end.
 constexpr absl::Duration kExitLimit = absl::Seconds(60);
@@ -93,6 +95,34 @@ TEST_F(SignalsTest, KilledClientDoesNotHarmTheServer) {
   EXPECT_EQ(health.queue().cancelled_jobs(), 1u);
   EXPECT_EQ(server_->CountLogLines("adecode"), 1);
   EXPECT_EQ(SmallClip("after.mp4"), undisturbed);
+}
+
+TEST_F(SignalsTest, SlowClientHoldsUpNobody) {
+  StartServer();
+  const auto slow = StartLongClient("slow.mp4");
+  ASSERT_EQ(slow->WaitForErr("text 1/1", kExitLimit), absl::OkStatus());
+  slow->Signal(SIGSTOP);
+  // Behind the other in the queue: it comes to its turn though nobody reads the other's events.
+  EXPECT_NE(SmallClip("quick.mp4"), "");
+  EXPECT_THAT(ListFolder(folder_), Contains("quick.mp4"));
+  EXPECT_THAT(ListFolder(folder_), Not(Contains("slow.mp4")));
+  slow->Signal(SIGCONT);
+  const auto exit = slow->Wait(kExitLimit);
+  ASSERT_TRUE(exit.ok()) << exit.status();
+  EXPECT_EQ(exit->code, 0) << slow->Err();
+  EXPECT_EQ(RunProgram({kClientProgram, "verify", File("slow.mp4")}).exit.code, 0);
+}
+
+TEST_F(SignalsTest, ClientOfAKilledServerLeavesNoFile) {
+  StartServer();
+  const auto client = StartLongClient("lost.mp4");
+  ASSERT_EQ(client->WaitForErr("text 1/1", kExitLimit), absl::OkStatus());
+  server_->process().Signal(SIGKILL);
+  const auto exit = client->Wait(kExitLimit);
+  ASSERT_TRUE(exit.ok()) << exit.status();
+  EXPECT_EQ(exit->code, 1);
+  EXPECT_THAT(client->Err(), HasSubstr("ltx: UNAVAILABLE: "));
+  EXPECT_THAT(ListFolder(folder_), IsEmpty());
 }
 
 TEST_F(SignalsTest, StoppedServerFinishesTheRunningJobOnly) {

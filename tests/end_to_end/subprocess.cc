@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
@@ -104,6 +105,14 @@ absl::Status Subprocess::WaitFor(const char* file, absl::string_view text, absl:
 
 void Subprocess::Signal(int signal) const {
   if (!reaped_) kill(pid_, signal);
+}
+
+int64_t Subprocess::ResidentBytes() const {
+  std::ifstream file(absl::StrCat("/proc/", pid_, "/statm"));
+  int64_t virtual_pages = 0;
+  int64_t resident_pages = 0;
+  file >> virtual_pages >> resident_pages;
+  return resident_pages * sysconf(_SC_PAGESIZE);
 }
 
 bool Subprocess::running() {

@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -43,6 +44,8 @@ class Subprocess {
   absl::Status WaitForErr(absl::string_view text, absl::Duration limit);
 
   void Signal(int signal) const;
+  /// Resident bytes; 0 once it has ended.
+  int64_t ResidentBytes() const;
   bool running();
   /// Waits for the end. DEADLINE_EXCEEDED if it goes on longer than `limit`.
   absl::StatusOr<ExitResult> Wait(absl::Duration limit);

@@ -130,6 +130,22 @@ TEST_F(GenerationMemoryTest, SurvivesARefusedAllocationAnywhere) {
   EXPECT_TRUE(*last == *undisturbed);
 }
 
+TEST(Bf16MemoryTest, LedgerAgreesWithTheAllocator) {
+  TinyModel tiny;
+  ASSERT_EQ(tiny.Load(DType::kBF16), absl::OkStatus());
+  ExpectSameBooks(tiny.device().ledger(), tiny.memory());
+  const int64_t loaded = tiny.live_bytes();
+  const GenerationRequest request = tiny.Request(Recipe::kDistilled);
+  const auto first = tiny.Run(request);
+  ASSERT_TRUE(first.ok()) << first.status();
+  ExpectSameBooks(tiny.device().ledger(), tiny.memory());
+  EXPECT_EQ(tiny.live_bytes(), loaded);
+  const auto second = tiny.Run(request);
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_TRUE(*first == *second);
+  EXPECT_EQ(tiny.live_bytes(), loaded);
+}
+
 TEST(ModelLoadMemoryTest, SurvivesARefusedAllocationAnywhere) {
   TinyModel tiny;
   ASSERT_EQ(tiny.Load(), absl::OkStatus());

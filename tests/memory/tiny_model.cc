@@ -11,10 +11,10 @@ TinyModel::TinyModel() : files_(checkpoint::ModelSet::Open("models/ltx-tiny").va
   device_ = cpu::CpuDevice::Create(options).value();
 }
 
-absl::Status TinyModel::Load() {
+absl::Status TinyModel::Load(DType compute_dtype) {
   model_.reset();
   pipeline::ModelOptions options;
-  options.compute_dtype = DType::kF32;
+  options.compute_dtype = compute_dtype;
   LTX_ASSIGN_OR_RETURN(model_, pipeline::Model::Load(device_.get(), files_, options));
   return absl::OkStatus();
 }

@@ -34,7 +34,7 @@ class TinyModel {
   int64_t live_bytes() const { return memory_.Read().total.live_bytes; }
 
   /// Reads the model again from the opened files; the model that was there goes away first.
-  absl::Status Load();
+  absl::Status Load(DType compute_dtype = DType::kF32);
   void Unload() { model_.reset(); }
 
   /// As small as the model and the recipe allow.
