@@ -10,8 +10,8 @@ namespace ltx::client {
 
 Command AddInspectCommand(CLI::App* app) {
   const auto path = std::make_shared<std::string>();
-  CLI::App* command =
-      app->add_subcommand("inspect", "What a checkpoint file holds: config, tensors, dtypes, bytes");
+  CLI::App* command = app->add_subcommand(
+      "inspect", "What a checkpoint file holds: config, tensors, dtypes, bytes");
   command->add_option("checkpoint", *path, "A safetensors file")->required();
   return [path] {
     const auto summary = checkpoint::InspectCheckpoint(*path);

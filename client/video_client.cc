@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "engine/media/atomic_file.h"
@@ -27,6 +28,16 @@ absl::Span<const uint8_t> AsBytes(const std::string& text) {
   return absl::MakeConstSpan(reinterpret_cast<const uint8_t*>(text.data()), text.size());
 }
 
+/// A file's ending must tell what is in it: one frame is a PNG, more are an mp4.
+absl::Status CheckEnding(absl::string_view path, bool single_frame) {
+  const absl::string_view wrong = single_frame ? ".mp4" : ".png";
+  if (!absl::EndsWithIgnoreCase(path, wrong)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "output \"", path, "\": ",
+      single_frame ? "one frame is written as .png" : "a clip of several frames is written as .mp4",
+      ", not as ", wrong));
+}
+
 /// Checks and writes the media of one stream.
 class MediaReceiver {
  public:
@@ -35,7 +46,10 @@ class MediaReceiver {
     EVP_DigestInit_ex(digest_.get(), EVP_sha256(), nullptr);
   }
 
-  void Begin(const v1::MediaHeader& header) { header_ = header; }
+  absl::Status Begin(const v1::MediaHeader& header) {
+    header_ = header;
+    return CheckEnding(file_.path(), header.mime_type() == "image/png");
+  }
 
   absl::Status Add(const v1::MediaChunk& chunk) {
     const uint32_t sum = static_cast<uint32_t>(
@@ -98,7 +112,7 @@ absl::Status FromWire(const grpc::Status& status) {
   return absl::Status(static_cast<absl::StatusCode>(status.error_code()), message);
 }
 
-VideoClient::VideoClient(std::shared_ptr<grpc::Channel> channel)
+VideoClient::VideoClient(const std::shared_ptr<grpc::Channel>& channel)
     : stub_(v1::VideoService::NewStub(channel)), running_(std::make_shared<Running>()) {}
 
 absl::StatusOr<std::unique_ptr<VideoClient>> VideoClient::Connect(const std::string& address,
@@ -117,6 +131,9 @@ absl::StatusOr<v1::GenerationReport> VideoClient::Generate(const v1::GenerateVid
                                                            const GenerateOptions& options) {
   std::optional<MediaReceiver> receiver;
   if (request.output_path().empty()) {
+    if (request.has_num_frames()) {
+      LTX_RETURN_IF_ERROR(CheckEnding(output_path, request.num_frames() == 1));
+    }
     LTX_ASSIGN_OR_RETURN(media::AtomicFile file, media::AtomicFile::Create(output_path));
     receiver.emplace(std::move(file));
   }
@@ -138,7 +155,7 @@ absl::StatusOr<v1::GenerationReport> VideoClient::Generate(const v1::GenerateVid
   while (reader->Read(&event)) {
     if (!local.ok()) continue;  // Drains what was under way before the cancellation.
     if (event.has_media_header() && receiver.has_value()) {
-      receiver->Begin(event.media_header());
+      local = receiver->Begin(event.media_header());
     } else if (event.has_media_chunk() && receiver.has_value()) {
       local = receiver->Add(event.media_chunk());
     } else if (event.has_finished()) {

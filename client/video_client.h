@@ -50,7 +50,7 @@ class VideoClient {
   absl::StatusOr<v1::HealthResponse> Health(absl::Duration timeout);
 
  private:
-  explicit VideoClient(std::shared_ptr<grpc::Channel> channel);
+  explicit VideoClient(const std::shared_ptr<grpc::Channel>& channel);
 
   struct Running;
   std::unique_ptr<v1::VideoService::Stub> stub_;

@@ -76,8 +76,9 @@ Executor::Snapshot Executor::Read() const {
   snapshot.capacity = capacity_;
   snapshot.draining = draining_;
   if (running_ != nullptr) snapshot.running_id = running_->id();
-  if (snapshot.succeeded > 0)
+  if (snapshot.succeeded > 0) {
     snapshot.mean_job_seconds = seconds_of_succeeded_ / snapshot.succeeded;
+  }
   return snapshot;
 }
 

@@ -11,7 +11,7 @@ namespace ltx::server {
 namespace {
 
 /// Small against gRPC's default message limit of 4 MiB, large against its cost per message.
-constexpr int64_t kChunkBytes = 256 * 1024;
+constexpr int64_t kChunkBytes = int64_t{256} * 1024;
 /// Proxies commonly drop a connection after 60 s of silence.
 constexpr absl::Duration kHeartbeatPeriod = absl::Seconds(10);
 
@@ -58,11 +58,11 @@ void GenerationStream::Complete(std::unique_ptr<MediaFile> media, v1::Generation
   Advance();
 }
 
-void GenerationStream::Fail(const absl::Status& status) {
+void GenerationStream::Refuse(const absl::Status& status, absl::Duration retry_after) {
   absl::MutexLock lock(&mutex_);
   if (ending_) return;
   ending_ = true;
-  status_ = ToWire(status);
+  status_ = ToWire(status, retry_after);
   Advance();
 }
 

@@ -29,7 +29,10 @@ class GenerationStream final : public grpc::ServerWriteReactor<v1::GenerateVideo
   // GenerationSink.
   void Send(v1::GenerateVideoEvent event) override;
   void Complete(std::unique_ptr<MediaFile> media, v1::GenerationReport report) override;
-  void Fail(const absl::Status& status) override;
+  void Fail(const absl::Status& status) override { Refuse(status, absl::ZeroDuration()); }
+
+  /// Fail() that also tells when to come back, if `retry_after` is positive.
+  void Refuse(const absl::Status& status, absl::Duration retry_after);
 
   /// Repeats the last event if nothing was sent since `now` - 10 s, so that proxies keep the
   /// connection and people see life.

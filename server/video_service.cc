@@ -6,10 +6,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "kernels/status_macros.h"
+#include "proto/ltx/version.h"
 #include "server/generation_task.h"
 #include "server/output_path.h"
 #include "server/request_mapping.h"
-#include "proto/ltx/version.h"
 #include "server/wire_status.h"
 #include "spdlog/spdlog.h"
 
@@ -92,7 +92,10 @@ grpc::ServerWriteReactor<v1::GenerateVideoEvent>* VideoService::GenerateVideo(
   const absl::Status status = Start(*request, deadline, stream);
   if (!status.ok()) {
     spdlog::info("refused: {}", status.ToString());
-    stream->Fail(status);
+    // A full queue empties at the pace of the jobs so far.
+    const Executor::Snapshot queue = executor_.Read();
+    const double wait = absl::IsResourceExhausted(status) ? queue.mean_job_seconds : 0.0;
+    stream->Refuse(status, absl::Seconds(wait));
   }
   return stream.get();
 }

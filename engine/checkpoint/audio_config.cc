@@ -125,10 +125,11 @@ GeneratorConfig ReadGenerator(ConfigReader& reader) {
     // An even kernel has no symmetric padding that keeps the length.
     if (kernel % 2 == 0) reader.FailValue("resblock_kernel_sizes", "odd integers");
   }
-  if (g.upsample_initial_channel % (int64_t{1} << g.upsample_rates.size()) != 0) {
+  // An odd width loses the half.
+  if (g.upsample_initial_channel >> g.upsample_rates.size() < 1) {
     reader.FailValue(
         "upsample_initial_channel",
-        absl::StrCat("a multiple of 2^", g.upsample_rates.size(), ", since every stage halves it"));
+        absl::StrCat("2^", g.upsample_rates.size(), " or more, since every stage halves it"));
   }
   return g;
 }

@@ -150,6 +150,14 @@ TEST(VocoderConfigTest, DefaultsOfTheReference) {
   EXPECT_EQ(c->generator.resblock_dilation_sizes.size(), 3);
 }
 
+TEST(VocoderConfigTest, OddWidthsLoseTheHalf) {
+  nlohmann::json config = FormA();
+  config["vocoder"]["upsample_initial_channel"] = 44;
+  const auto c = ParseVocoderConfig(config);
+  ASSERT_TRUE(c.ok()) << c.status();
+  EXPECT_EQ(c->generator.upsample_initial_channel, 44);
+}
+
 TEST(VocoderConfigTest, RefusesByKey) {
   const std::vector<std::pair<const char*, nlohmann::json>> cases = {
       {"/vocoder/vocoder/resblock", "1"},
@@ -159,7 +167,7 @@ TEST(VocoderConfigTest, RefusesByKey) {
       {"/vocoder/vocoder/upsample_rates", {10, 4, 9}},
       {"/vocoder/vocoder/upsample_rates", nlohmann::json::array()},
       {"/vocoder/vocoder/upsample_rates", {1024, 1024, 1024}},
-      {"/vocoder/vocoder/upsample_initial_channel", 44},
+      {"/vocoder/vocoder/upsample_initial_channel", 7},
       {"/vocoder/vocoder/resblock_kernel_sizes", {3, 4}},
       {"/vocoder/vocoder/resblock_dilation_sizes", {{1, 3, 5}}},
       {"/vocoder/vocoder/resblock_dilation_sizes", {{1, 3}, {1, 3}}},

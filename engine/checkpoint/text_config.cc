@@ -23,19 +23,18 @@ struct GemmaDefaults {
   int64_t global_head_dim;
   GemmaRope local;
   GemmaRope global;
-  std::optional<double> final_logit_softcapping;
 };
 
 const GemmaDefaults& DefaultsOf(GemmaFamily family) {
   using Type = GemmaRope::Type;
   static const GemmaDefaults gemma3 = {
-      262208, 256, {Type::kDefault, 1e4, 1.0, 1.0}, {Type::kDefault, 1e6, 1.0, 1.0}, std::nullopt};
+      262208, 256, {Type::kDefault, 1e4, 1.0, 1.0}, {Type::kDefault, 1e6, 1.0, 1.0}};
   static const GemmaDefaults gemma4 = {
-      262144, 512, {Type::kDefault, 1e4, 1.0, 1.0}, {Type::kProportional, 1e6, 1.0, 0.25}, 30.0};
+      262144, 512, {Type::kDefault, 1e4, 1.0, 1.0}, {Type::kProportional, 1e6, 1.0, 0.25}};
   return family == GemmaFamily::kGemma3 ? gemma3 : gemma4;
 }
 
-/// One entry of `rope_parameters` (or the whole of `rope_scaling`).
+/// One entry of `rope_parameters`, or `rope_scaling`; what it leaves out comes from `fallback`.
 GemmaRope ReadRope(ConfigReader& reader, const GemmaRope& fallback) {
   using Type = GemmaRope::Type;
   GemmaRope rope = fallback;
@@ -45,12 +44,8 @@ GemmaRope ReadRope(ConfigReader& reader, const GemmaRope& fallback) {
                                  {{"default", Type::kDefault},
                                   {"linear", Type::kLinear},
                                   {"proportional", Type::kProportional}});
-  if (reader.Has(type_key) && rope.type != fallback.type) {
-    rope.factor = 1.0;
-    rope.partial_rotary_factor = 1.0;
-  }
   rope.theta = reader.Number("rope_theta", fallback.theta, 1.0, kMaxTheta);
-  if (rope.type == Type::kLinear) reader.Require("factor");
+  if (rope.type == Type::kLinear && rope.type != fallback.type) reader.Require("factor");
   if (reader.HasValue("factor")) {
     rope.factor = reader.Number("factor", rope.factor, 1.0, kMaxRopeFactor);
   }
@@ -61,27 +56,32 @@ GemmaRope ReadRope(ConfigReader& reader, const GemmaRope& fallback) {
   return rope;
 }
 
-/// Per-layer-type `rope_parameters`, else the older flat keys of Gemma 3.
+/// A rope of the default type: what an entry without keys means, whatever the family's own is.
+GemmaRope PlainRope(double theta) { return {GemmaRope::Type::kDefault, theta, 1.0, 1.0}; }
+
+/// Per-layer-type `rope_parameters`; around them the older flat keys of Gemma 3: thetas for entries
+/// without one, and `rope_scaling` on top of the full-attention entry.
 void ReadRopes(ConfigReader& reader, GemmaConfig* config) {
   const GemmaDefaults& defaults = DefaultsOf(config->family);
+  const bool gemma3 = config->family == GemmaFamily::kGemma3;
   config->local_rope = defaults.local;
   config->global_rope = defaults.global;
+  if (gemma3) {
+    config->local_rope.theta =
+        reader.Number("rope_local_base_freq", defaults.local.theta, 1.0, kMaxTheta);
+    config->global_rope.theta = reader.Number("rope_theta", defaults.global.theta, 1.0, kMaxTheta);
+  }
   if (reader.HasValue("rope_parameters")) {
     ConfigReader parameters = reader.Object("rope_parameters");
     ConfigReader local = parameters.Object("sliding_attention");
     ConfigReader global = parameters.Object("full_attention");
-    config->local_rope = ReadRope(local, defaults.local);
-    config->global_rope = ReadRope(global, defaults.global);
-    return;
+    config->local_rope = ReadRope(local, PlainRope(config->local_rope.theta));
+    config->global_rope = ReadRope(global, PlainRope(config->global_rope.theta));
   }
-  if (config->family == GemmaFamily::kGemma4) return;
-  config->local_rope.theta =
-      reader.Number("rope_local_base_freq", defaults.local.theta, 1.0, kMaxTheta);
-  if (reader.HasValue("rope_scaling")) {
+  if (gemma3 && reader.HasValue("rope_scaling")) {
     ConfigReader scaling = reader.Object("rope_scaling");
-    config->global_rope = ReadRope(scaling, defaults.global);
+    config->global_rope = ReadRope(scaling, config->global_rope);
   }
-  config->global_rope.theta = reader.Number("rope_theta", defaults.global.theta, 1.0, kMaxTheta);
 }
 
 void ReadLayerTypes(ConfigReader& reader, GemmaConfig* config) {
@@ -101,7 +101,11 @@ void ReadLayerTypes(ConfigReader& reader, GemmaConfig* config) {
                                            " times \"full_attention\" or \"sliding_attention\""));
     }
   } else {
-    for (int64_t i = 0; i < layers; ++i) full.push_back((i + 1) % kFullAttentionPeriod == 0);
+    int64_t period = kFullAttentionPeriod;
+    if (config->family == GemmaFamily::kGemma3) {
+      period = reader.Int("sliding_window_pattern", period, 1, kMaxLayers);
+    }
+    for (int64_t i = 0; i < layers; ++i) full.push_back((i + 1) % period == 0);
   }
   if (config->family == GemmaFamily::kGemma4 && !full.empty()) full.back() = true;
 }
@@ -283,12 +287,8 @@ absl::StatusOr<GemmaConfig> ParseGemmaConfig(const nlohmann::json& hf_config) {
   c.num_hidden_layers = text.Int("num_hidden_layers", 48, 1, kMaxLayers);
   c.rms_norm_eps = text.Number("rms_norm_eps", 1e-6, 0.0, 1.0);
   c.tie_word_embeddings = text.Bool("tie_word_embeddings", true);
-  c.final_logit_softcapping = DefaultsOf(c.family).final_logit_softcapping;
-  if (text.Has("final_logit_softcapping")) {
-    c.final_logit_softcapping.reset();
-    if (text.HasValue("final_logit_softcapping")) {
-      c.final_logit_softcapping = text.Number("final_logit_softcapping", 30.0, 1e-6, 1e9);
-    }
+  if (text.HasValue("final_logit_softcapping")) {
+    c.final_logit_softcapping = text.Number("final_logit_softcapping", 30.0, 1e-6, 1e9);
   }
   RefuseSwitches(text);
   ReadAttention(text, &c);

@@ -89,9 +89,54 @@ TEST(GemmaConfigTest, Gemma3WithRopeParameters) {
           "sliding_attention":{"rope_type":"default","rope_theta":3e4}})");
   const auto c = ParseGemmaConfig(config);
   ASSERT_TRUE(c.ok()) << c.status();
-  EXPECT_EQ(c->global_rope.factor, 4.0);
+  // The older key still goes on top of the entry.
+  EXPECT_EQ(c->global_rope.factor, 8.0);
   EXPECT_EQ(c->global_rope.theta, 7e5);
   EXPECT_EQ(c->local_rope.theta, 3e4);
+
+  config["text_config"].erase("rope_scaling");
+  EXPECT_EQ(ParseGemmaConfig(config)->global_rope.factor, 4.0);
+}
+
+TEST(GemmaConfigTest, Gemma3RopeParametersTakeFlatThetas) {
+  nlohmann::json config = Gemma3();
+  config["text_config"].erase("rope_scaling");
+  config["text_config"]["rope_parameters"] = nlohmann::json::parse(
+      R"({"full_attention":{"rope_type":"linear","factor":4.0},"sliding_attention":{}})");
+  const auto c = ParseGemmaConfig(config);
+  ASSERT_TRUE(c.ok()) << c.status();
+  EXPECT_EQ(c->global_rope.theta, 500000.0);
+  EXPECT_EQ(c->local_rope.theta, 20000.0);
+}
+
+TEST(GemmaConfigTest, RopeEntryWithoutTypeIsPlain) {
+  nlohmann::json config = Gemma4();
+  nlohmann::json& full = config["text_config"]["rope_parameters"]["full_attention"];
+  full.erase("partial_rotary_factor");
+  auto c = ParseGemmaConfig(config);
+  ASSERT_TRUE(c.ok()) << c.status();
+  EXPECT_EQ(c->global_rope.type, GemmaRope::Type::kProportional);
+  EXPECT_EQ(c->global_rope.partial_rotary_factor, 1.0);
+  full.erase("rope_type");
+  c = ParseGemmaConfig(config);
+  ASSERT_TRUE(c.ok()) << c.status();
+  EXPECT_EQ(c->global_rope.type, GemmaRope::Type::kDefault);
+  config["text_config"].erase("rope_parameters");
+  EXPECT_EQ(ParseGemmaConfig(config)->global_rope.partial_rotary_factor, 0.25);
+}
+
+TEST(GemmaConfigTest, Gemma3LayerPattern) {
+  nlohmann::json config = Gemma3();
+  config["text_config"].erase("layer_types");
+  config["text_config"]["num_hidden_layers"] = 4;
+  config["text_config"]["sliding_window_pattern"] = 2;
+  EXPECT_THAT(ParseGemmaConfig(config)->full_attention, ElementsAre(false, true, false, true));
+}
+
+TEST(GemmaConfigTest, NoSoftCapUnlessAskedFor) {
+  nlohmann::json config = Gemma4();
+  config["text_config"].erase("final_logit_softcapping");
+  EXPECT_FALSE(ParseGemmaConfig(config)->final_logit_softcapping.has_value());
 }
 
 TEST(GemmaConfigTest, DefaultsOfThePublishedModels) {

@@ -77,6 +77,9 @@ class Collector {
   const ClipLimits limits_;
   DecodedClip* const clip_;
   SwsPtr scaler_;
+  /// The picture as RGB in rows with padding: the scaler works in blocks of pixels, and without
+  /// room behind a row it leaves out the last ones or writes beyond the buffer.
+  FramePtr picture_;
   std::vector<std::vector<float>> channels_;
 };
 
@@ -99,6 +102,13 @@ absl::Status Collector::AddPicture(const AVFrame& frame) {
                              sws_getCoefficients(bt709 ? SWS_CS_ITU709 : SWS_CS_ITU601),
                              frame.color_range == AVCOL_RANGE_JPEG,
                              sws_getCoefficients(SWS_CS_ITU709), 1, 0, 1 << 16, 1 << 16);
+    picture_.reset(av_frame_alloc());
+    if (picture_ == nullptr) return AvStatus(AVERROR(ENOMEM), path_);
+    picture_->format = AV_PIX_FMT_RGB24;
+    picture_->width = frame.width;
+    picture_->height = frame.height;
+    const int error = av_frame_get_buffer(picture_.get(), 0);
+    if (error < 0) return AvStatus(error, path_);
   } else if (frame.width != clip_->width || frame.height != clip_->height) {
     return absl::InvalidArgumentError(absl::StrCat(path_, ": the picture size changes"));
   }
@@ -110,10 +120,13 @@ absl::Status Collector::AddPicture(const AVFrame& frame) {
                                                      " frames of ", clip_->width, " x ",
                                                      clip_->height, ", above the limit"));
   }
-  clip_->frames.resize(clip_->frames.size() + bytes);
-  uint8_t* planes[4] = {clip_->frames.data() + clip_->frames.size() - bytes};
-  const int strides[4] = {static_cast<int>(row)};
-  sws_scale(scaler_.get(), frame.data, frame.linesize, 0, frame.height, planes, strides);
+  sws_scale(scaler_.get(), frame.data, frame.linesize, 0, frame.height, picture_->data,
+            picture_->linesize);
+  for (int y = 0; y < clip_->height; ++y) {
+    const uint8_t* const line =
+        picture_->data[0] + static_cast<ptrdiff_t>(y) * picture_->linesize[0];
+    clip_->frames.insert(clip_->frames.end(), line, line + row);
+  }
   ++clip_->num_frames;
   return absl::OkStatus();
 }

@@ -26,11 +26,15 @@ float Dot(const float (&row)[3], const float* pixel) {
   return row[0] * pixel[0] + row[1] * pixel[1] + row[2] * pixel[2];
 }
 
-/// Sends NaN to 0: a comparison with NaN is false.
-float ZeroIfNan(float value) { return value == value ? value : 0.0f; }
+/// Into [0, high], NaN to 0: a comparison with NaN is false. Values instead of std::clamp's
+/// references, and the step over int below, let the compiler make vector code of the loops.
+float ClampFromZero(float value, float high) {
+  const float floored = value > 0.0f ? value : 0.0f;
+  return floored < high ? floored : high;
+}
 
 uint8_t TruncateToByte(float value) {
-  return static_cast<uint8_t>(std::clamp(ZeroIfNan(value), 0.0f, 255.0f));
+  return static_cast<uint8_t>(static_cast<int>(ClampFromZero(value, 255.0f)));
 }
 
 }  // namespace
@@ -42,13 +46,13 @@ void NormalizeBytes(absl::Span<const uint8_t> bytes, absl::Span<float> values) {
 
 void DenormalizeUnit(absl::Span<const float> values, absl::Span<float> unit) {
   for (size_t i = 0; i < values.size(); ++i) {
-    unit[i] = std::clamp(ZeroIfNan((values[i] + 1.0f) * 0.5f), 0.0f, 1.0f);
+    unit[i] = ClampFromZero((values[i] + 1.0f) * 0.5f, 1.0f);
   }
 }
 
 void UnitToBytes(absl::Span<const float> unit, absl::Span<uint8_t> bytes) {
   for (size_t i = 0; i < unit.size(); ++i) {
-    bytes[i] = TruncateToByte(std::clamp(ZeroIfNan(unit[i]), 0.0f, 1.0f) * 255.0f);
+    bytes[i] = TruncateToByte(ClampFromZero(unit[i], 1.0f) * 255.0f);
   }
 }
 
@@ -110,7 +114,9 @@ std::vector<int16_t> WaveformToPcm16(absl::Span<const float> waveform) {
   std::vector<int16_t> pcm(samples * 2);
   for (size_t channel = 0; channel < 2; ++channel) {
     for (size_t i = 0; i < samples; ++i) {
-      const float value = std::clamp(ZeroIfNan(waveform[channel * samples + i]), -1.0f, 1.0f);
+      const float sample = waveform[channel * samples + i];
+      // NaN, which differs from itself, becomes silence.
+      const float value = sample == sample ? std::clamp(sample, -1.0f, 1.0f) : 0.0f;
       pcm[2 * i + channel] = static_cast<int16_t>(value * 32767.0f);
     }
   }
