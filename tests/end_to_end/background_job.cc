@@ -107,7 +107,7 @@ v1::HealthResponse ReadHealth(const std::string& address) {
 v1::HealthResponse WaitUntilIdle(const std::string& address) {
   const absl::Time deadline = absl::Now() + absl::Seconds(60);
   while (true) {
-    const v1::HealthResponse health = ReadHealth(address);
+    v1::HealthResponse health = ReadHealth(address);
     const bool idle = health.queue().running_job_id().empty() && health.queue().waiting() == 0;
     if (idle) return health;
     if (absl::Now() > deadline) {

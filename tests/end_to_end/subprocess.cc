@@ -20,8 +20,6 @@
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
 
-extern char** environ;
-
 namespace ltx::testing {
 namespace {
 
@@ -41,6 +39,7 @@ absl::StatusOr<std::unique_ptr<Subprocess>> Subprocess::Start(
     const std::vector<std::string>& arguments) {
   const std::string folder = MakeFolder();
   std::vector<char*> argv;
+  argv.reserve(arguments.size() + 1);
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
 
