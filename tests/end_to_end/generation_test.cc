@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <string>
 #include <tuple>
@@ -256,6 +257,39 @@ TEST_F(GenerationTest, ServerWritesBelowItsRootOnly) {
   std::filesystem::remove(root_ + "/link");
   EXPECT_THAT(ListFolder(root_), ElementsAre("inside.mp4"));
   EXPECT_THAT(ListFolder(folder_), ElementsAre("bytes.mp4"));
+}
+
+TEST_F(GenerationTest, OneFrameIsAPicture) {
+  // ltx-tiny itself asks for 17 frames and more.
+  const std::string model = folder_ + "/model";
+  std::filesystem::copy(kTinyModel, model, std::filesystem::copy_options::recursive);
+  std::filesystem::remove(model + "/model.json");
+  std::ofstream(model + "/model.json") << R"({"name": "stills", "kind": "distilled"})";
+  const auto server = ServerProcess::StartModel(model, {"--output-root", root_});
+  ASSERT_TRUE(server.ok()) << server.status();
+  for (const char* recipe : {"distilled", "distilled_one_stage"}) {
+    const std::string path = folder_ + "/still.png";
+    const std::vector<std::string> flags = ClipFlags(192, 128, 1, 3, recipe);
+    const ProgramResult result =
+        (*server)->Client("generate", Join(flags, {"--output", path, "--json", "--quiet"}));
+    ASSERT_EQ(result.exit.code, 0) << result.err;
+    const v1::GenerationReport report = ParseReport(result.out);
+    EXPECT_EQ(report.model_name(), "stills");
+    EXPECT_EQ(report.media_bytes(), static_cast<int64_t>(std::filesystem::file_size(path)));
+    const auto still = media::ReadClip(path);
+    ASSERT_TRUE(still.ok()) << still.status();
+    EXPECT_EQ(still->video_codec, "png");
+    EXPECT_EQ(still->num_frames, 1);
+    EXPECT_EQ(still->width, 192);
+    EXPECT_EQ(still->height, 128);
+
+    const std::string by_server = root_ + "/still.png";
+    EXPECT_EQ((*server)->Client("generate", Join(flags, {"--server-output", by_server})).exit.code,
+              0);
+    EXPECT_EQ(ReadWholeFile(by_server), ReadWholeFile(path));
+    std::filesystem::remove(by_server);
+    EXPECT_EQ((*server)->Client("generate", Join(flags, {"--output", "still.mp4"})).exit.code, 1);
+  }
 }
 
 }  // namespace

@@ -198,7 +198,7 @@ TEST_F(RequestsTest, UnwritableFileIsToldBeforeAnythingIsSent) {
   const v1::QueueInfo before = ReadHealth(address()).queue();
   const int log_lines = server_->CountLogLines("job ");
   for (const std::string& path :
-       {folder + "/none/clip.mp4", folder, std::string("/proc/clip.mp4")}) {
+       {folder + "/none/clip.mp4", folder, folder + "/clip.png", std::string("/proc/clip.mp4")}) {
     const ProgramResult result =
         server_->Client("generate", Join(SmallClipFlags(1), {"--output", path}));
     EXPECT_EQ(result.exit.code, 1);

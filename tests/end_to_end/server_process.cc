@@ -9,11 +9,11 @@
 
 namespace ltx::testing {
 
-absl::StatusOr<std::unique_ptr<ServerProcess>> ServerProcess::Start(
-    const std::vector<std::string>& flags) {
+absl::StatusOr<std::unique_ptr<ServerProcess>> ServerProcess::StartModel(
+    const std::string& model, const std::vector<std::string>& flags) {
   LTX_ASSIGN_OR_RETURN(std::unique_ptr<Subprocess> process,
                        Subprocess::Start(Join({kServerProgram, "--listen", "127.0.0.1:0", "--model",
-                                               kTinyModel, "--log-level", "debug"},
+                                               model, "--log-level", "debug"},
                                               flags)));
   const std::string announcement = "listening on ";
   LTX_RETURN_IF_ERROR(process->WaitForOut("\n", kStartLimit));

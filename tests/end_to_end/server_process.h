@@ -23,7 +23,12 @@ class ServerProcess {
  public:
   /// `flags` are added to --listen, --model and --log-level=debug. Waits until it listens.
   static absl::StatusOr<std::unique_ptr<ServerProcess>> Start(
-      const std::vector<std::string>& flags = {});
+      const std::vector<std::string>& flags = {}) {
+    return StartModel(kTinyModel, flags);
+  }
+  /// The same with another model folder.
+  static absl::StatusOr<std::unique_ptr<ServerProcess>> StartModel(
+      const std::string& model, const std::vector<std::string>& flags);
 
   /// HOST:PORT.
   const std::string& address() const { return address_; }

@@ -133,6 +133,8 @@ TEST_F(StreamTest, MediaAreWhatTheHeaderAnnounces) {
 }
 
 TEST_F(StreamTest, WaitingJobsKnowTheirPlace) {
+  // The server learns how long a job takes.
+  ASSERT_EQ(CallGenerate(address(), SmallRequest(1)).error.code, absl::StatusCode::kOk);
   BackgroundJob running(address(), LongRequest(1), File("a.mp4"));
   ASSERT_TRUE(running.WaitForAdmission());
   const auto at = [](int position) {
@@ -156,6 +158,7 @@ TEST_F(StreamTest, WaitingJobsKnowTheirPlace) {
   EXPECT_EQ(refused.code, absl::StatusCode::kResourceExhausted) << refused.message;
   EXPECT_EQ(refused.reason, "QUEUE_FULL");
   EXPECT_THAT(refused.message, HasSubstr("2 jobs wait"));
+  EXPECT_GT(refused.retry_seconds, 0);
 
   ASSERT_FALSE(running.ended());
   const auto positions = [](const BackgroundJob& job) {

@@ -40,6 +40,7 @@ WireError FromStatus(const grpc::Status& status) {
   for (const google::protobuf::Any& any : details.details()) {
     google::rpc::ErrorInfo info;
     google::rpc::BadRequest bad_request;
+    google::rpc::RetryInfo retry;
     if (any.UnpackTo(&info)) {
       error.reason = info.reason();
       error.domain = info.domain();
@@ -53,6 +54,8 @@ WireError FromStatus(const grpc::Status& status) {
     } else if (any.UnpackTo(&bad_request) && bad_request.field_violations_size() == 1) {
       error.field = bad_request.field_violations(0).field();
       error.description = bad_request.field_violations(0).description();
+    } else if (any.UnpackTo(&retry)) {
+      error.retry_seconds = retry.retry_delay().seconds();
     }
   }
   return error;

@@ -24,6 +24,8 @@ struct WireError {
   /// Of the one violation in BadRequest; empty if there is none.
   std::string field;
   std::string description;
+  /// Of RetryInfo; 0 if there is none.
+  int64_t retry_seconds = 0;
 };
 
 struct WireStream {
