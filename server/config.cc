@@ -149,7 +149,7 @@ absl::Status ApplyConfigFile(const std::string& path, ServerConfig* config) {
   content << file.rdbuf();
   if (!file) return absl::NotFoundError(absl::StrCat("cannot read the configuration file ", path));
   const absl::Status status = ApplyConfigJson(content.str(), config);
-  if (status.ok()) return status;
+  if (status.ok()) return absl::OkStatus();
   return absl::Status(status.code(), absl::StrCat(path, ": ", status.message()));
 }
 

@@ -24,7 +24,7 @@ std::shared_ptr<GenerationStream> GenerationStream::Create() {
   return stream;
 }
 
-void GenerationStream::SetOnCancel(std::function<void()> on_cancel) {
+void GenerationStream::SetOnCancel(const std::function<void()>& on_cancel) {
   bool cancelled;
   {
     absl::MutexLock lock(&mutex_);

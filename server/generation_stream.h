@@ -24,7 +24,7 @@ class GenerationStream final : public grpc::ServerWriteReactor<v1::GenerateVideo
   static std::shared_ptr<GenerationStream> Create();
 
   /// Called once when the client is gone or cancels; set before the job is submitted.
-  void SetOnCancel(std::function<void()> on_cancel);
+  void SetOnCancel(const std::function<void()>& on_cancel);
 
   // GenerationSink.
   void Send(v1::GenerateVideoEvent event) override;
