@@ -46,7 +46,7 @@ struct BadRequest {
   std::function<void(v1::GenerateVideoRequest*)> spoil;
   absl::StatusCode code = absl::StatusCode::kInvalidArgument;
   /// Further words of the message.
-  std::string words;
+  std::string words = {};
 };
 
 std::vector<BadRequest> BadNumbers() {
