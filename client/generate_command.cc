@@ -13,9 +13,9 @@
 #include "absl/time/clock.h"
 #include "client/commands.h"
 #include "client/failure.h"
+#include "client/json_output.h"
 #include "client/progress_line.h"
 #include "client/video_client.h"
-#include "google/protobuf/util/json_util.h"
 
 namespace ltx::client {
 namespace {
@@ -101,12 +101,7 @@ int RunGenerate(const Flags& flags) {
   display.Clear();
   if (!report.ok()) return Fail(report.status());
   if (flags.json) {
-    google::protobuf::util::JsonPrintOptions print;
-    print.preserve_proto_field_names = true;
-    print.add_whitespace = true;
-    std::string text;
-    (void)google::protobuf::util::MessageToJsonString(*report, &text, print);
-    std::printf("%s", text.c_str());
+    PrintJson(*report);
   } else {
     PrintReport(*report, report->output_path().empty() ? flags.output : report->output_path());
   }

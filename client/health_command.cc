@@ -5,9 +5,9 @@
 #include "absl/strings/str_join.h"
 #include "client/commands.h"
 #include "client/failure.h"
+#include "client/json_output.h"
 #include "client/progress_line.h"
 #include "client/video_client.h"
-#include "google/protobuf/util/json_util.h"
 
 namespace ltx::client {
 namespace {
@@ -59,12 +59,7 @@ int RunHealth(const Flags& flags) {
     PrintHealth(*health);
     return 0;
   }
-  google::protobuf::util::JsonPrintOptions print;
-  print.preserve_proto_field_names = true;
-  print.add_whitespace = true;
-  std::string text;
-  (void)google::protobuf::util::MessageToJsonString(*health, &text, print);
-  std::printf("%s", text.c_str());
+  PrintJson(*health);
   return 0;
 }
 

@@ -130,11 +130,11 @@ TEST_F(GoldenCaseTest, WeightsOfTheCaseAndOfANeighbour) {
   SafetensorsWriter()
       .Floats("weights/a.b", {1}, {1.0f})
       .Floats("in/x", {1}, {1.0f})
-      .WriteTo(folder_ + "/shared.safetensors");
+      .WriteTo(folder_ + "/neighbour.safetensors");
   SafetensorsWriter().Floats("a.c", {1}, {1.0f}).WriteTo(folder_ + "/model.safetensors");
   writer_.Floats("weights/own", {1}, {1.0f});
   EXPECT_THAT(Load()->weights().Names(), ElementsAre("own"));
-  writer_.Metadata("weights_file", "../shared.safetensors");
+  writer_.Metadata("weights_file", "../neighbour.safetensors");
   EXPECT_THAT(Load()->weights().Names(), ElementsAre("a.b", "own"));
   writer_.Metadata("weights_file", "../model.safetensors");
   EXPECT_THAT(Load()->weights().Names(), ElementsAre("a.c", "own"));
