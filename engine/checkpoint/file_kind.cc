@@ -62,6 +62,8 @@ absl::string_view FileKindName(FileKind kind) {
       return "duration_head";
     case FileKind::kLora:
       return "lora";
+    case FileKind::kDistilledLora:
+      return "distilled_lora";
   }
   return "?";
 }

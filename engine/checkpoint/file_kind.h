@@ -21,6 +21,9 @@ enum class FileKind {
   kTemporalUpsampler,
   kDurationHead,
   kLora,
+  /// The adapter that makes a full model do with few steps. Nothing in its file tells it from other
+  /// adapters; model.json or its name does.
+  kDistilledLora,
 };
 
 /// "transformer", "text_encoder", ...: the names that model.json uses.

@@ -45,7 +45,8 @@ absl::Status CheckAllKeys(const nlohmann::json& json, const std::string& path) {
   LTX_RETURN_IF_ERROR(below("defaults", {"width", "height", "num_frames", "frame_rate"}));
   LTX_RETURN_IF_ERROR(below("limits", {"min_frames", "max_frames", "min_size", "max_size"}));
   return below("files", {"transformer", "text_encoder", "video_vae", "audio_vae",
-                         "spatial_upsampler", "temporal_upsampler", "duration_head"});
+                         "spatial_upsampler", "temporal_upsampler", "duration_head",
+                         "distilled_lora"});
 }
 
 std::optional<int64_t> OptionalInt(ConfigReader& reader, const char* key, int64_t low,
@@ -100,7 +101,8 @@ void ReadFiles(ConfigReader& reader, ModelManifest* manifest) {
   ConfigReader files = reader.Object("files");
   for (const FileKind kind :
        {FileKind::kTransformer, FileKind::kTextEncoder, FileKind::kVideoVae, FileKind::kAudioVae,
-        FileKind::kSpatialUpsampler, FileKind::kTemporalUpsampler, FileKind::kDurationHead}) {
+        FileKind::kSpatialUpsampler, FileKind::kTemporalUpsampler, FileKind::kDurationHead,
+        FileKind::kDistilledLora}) {
     const std::string key(FileKindName(kind));
     if (!files.Has(key.c_str())) continue;
     const std::string path = files.String(key.c_str(), "");

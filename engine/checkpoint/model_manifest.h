@@ -25,8 +25,8 @@ absl::string_view ModelKindName(ModelKind kind);
 ///   defaults  {width, height, num_frames, frame_rate}
 ///   limits    {min_frames, max_frames, min_size, max_size}
 ///   files     {transformer, text_encoder, video_vae, audio_vae, spatial_upsampler,
-///             temporal_upsampler, duration_head: path below the folder}; a kind that is named
-///             here is not searched for
+///             temporal_upsampler, duration_head, distilled_lora: path below the folder}; a kind
+///             that is named here is not searched for
 struct ModelManifest {
   std::optional<std::string> name;
   std::optional<ModelKind> kind;

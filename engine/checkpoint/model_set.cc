@@ -162,7 +162,8 @@ class FileTable {
       return Insert(kind, path.string(), nullptr);
     }
     LTX_ASSIGN_OR_RETURN(const File file, SafetensorsFile::Open(path.string()));
-    if (RecogniseFile(*file).count(kind) == 0) {
+    const FileKind content = kind == FileKind::kDistilledLora ? FileKind::kLora : kind;
+    if (RecogniseFile(*file).count(content) == 0) {
       return absl::InvalidArgumentError(absl::StrCat(path.string(), ": model.json names it as ",
                                                      FileKindName(kind), ", but it holds none"));
     }
@@ -274,15 +275,22 @@ absl::Status ReadOptionalFiles(const FileTable& table, ModelSet* set) {
   return absl::OkStatus();
 }
 
-/// Sizes of the reference's parameter sets: its two-stage output for a distilled model, which runs
-/// in two stages, and its one-stage size otherwise (reference: constants.py).
-void FillDefaults(const ModelManifest& manifest, ModelSet* set) {
-  const bool distilled = set->kind == ModelKind::kDistilled;
-  set->defaults.width = manifest.width.value_or(distilled ? 1536 : 768);
-  set->defaults.height = manifest.height.value_or(distilled ? 1024 : 512);
-  set->defaults.num_frames = manifest.num_frames.value_or(121);
-  set->defaults.frame_rate = manifest.frame_rate.value_or(24.0);
-  set->limits = {manifest.min_frames, manifest.max_frames, manifest.min_size, manifest.max_size};
+/// The adapter that model.json names, or the only one whose name says that it is the one.
+absl::Status FindDistilledLora(const FileTable& table, ModelSet* set) {
+  if (table.Has(FileKind::kDistilledLora)) {
+    set->distilled_lora = table.file(FileKind::kDistilledLora);
+    return absl::OkStatus();
+  }
+  for (const File& lora : set->loras) {
+    if (!absl::StrContains(fs::path(lora->path()).filename().string(), "distilled")) continue;
+    if (set->distilled_lora != nullptr) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("two files of kind distilled_lora: ", set->distilled_lora->path(), " and ",
+                       lora->path(), "; model.json may name one in \"files\""));
+    }
+    set->distilled_lora = lora;
+  }
+  return absl::OkStatus();
 }
 
 std::string FolderName(const fs::path& folder) {
@@ -323,7 +331,9 @@ absl::StatusOr<ModelSet> ModelSet::Open(const std::string& folder) {
   const std::string transformer_name = fs::path(set.transformer_file->path()).filename().string();
   set.kind = manifest.kind.value_or(
       absl::StrContains(transformer_name, "distilled") ? ModelKind::kDistilled : ModelKind::kDev);
-  FillDefaults(manifest, &set);
+  set.defaults = {manifest.width, manifest.height, manifest.num_frames, manifest.frame_rate};
+  set.limits = {manifest.min_frames, manifest.max_frames, manifest.min_size, manifest.max_size};
+  LTX_RETURN_IF_ERROR(FindDistilledLora(table, &set));
 
   LTX_RETURN_IF_ERROR(CheckGemmaVersion(&set));
   LTX_RETURN_IF_ERROR(CheckWidths(set));

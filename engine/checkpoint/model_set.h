@@ -19,14 +19,15 @@
 
 namespace ltx::checkpoint {
 
-/// What a request gets where it leaves a field open.
+/// What model.json gives a request that leaves a field open; what it does not name is up to the
+/// recipe.
 struct ModelDefaults {
   /// Pixels.
-  int64_t width = 0;
-  int64_t height = 0;
-  int64_t num_frames = 0;
+  std::optional<int64_t> width;
+  std::optional<int64_t> height;
+  std::optional<int64_t> num_frames;
   /// Frames per second.
-  double frame_rate = 0.0;
+  std::optional<double> frame_rate;
 };
 
 /// What model.json allows; a side it does not name is open.
@@ -91,7 +92,11 @@ struct ModelSet {
   std::optional<Upsampler> spatial_upsampler;
   std::optional<Upsampler> temporal_upsampler;
   std::optional<DurationHead> duration_head;
+  /// The distilled one included.
   std::vector<std::shared_ptr<const SafetensorsFile>> loras;
+  /// The adapter that model.json names as "distilled_lora", else the only one with "distilled" in
+  /// its file's name. Null if there is none.
+  std::shared_ptr<const SafetensorsFile> distilled_lora;
 
   /// True if the transformer can mark generated keyframes: its config says so and the tensor is
   /// there.

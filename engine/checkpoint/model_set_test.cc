@@ -104,13 +104,12 @@ TEST_F(ModelSetTest, NamesAndKindWithoutAManifest) {
   ASSERT_TRUE(set.ok()) << set.status();
   EXPECT_EQ(set->name, "broken");
   EXPECT_EQ(set->kind, ModelKind::kDistilled);
-  EXPECT_EQ(set->defaults.width, 1536);
+  EXPECT_FALSE(set->defaults.width.has_value());
   Delete(kTransformer);
   Write("other.safetensors", Original(kTransformer));
   const auto dev = ModelSet::Open(folder_);
   ASSERT_TRUE(dev.ok()) << dev.status();
   EXPECT_EQ(dev->kind, ModelKind::kDev);
-  EXPECT_EQ(dev->defaults.width, 768);
 }
 
 TEST_F(ModelSetTest, MissingFolderAndFiles) {
@@ -382,6 +381,29 @@ TEST_F(ModelSetTest, AdaptersAreListed) {
   const auto set = ModelSet::Open(folder_);
   ASSERT_TRUE(set.ok()) << set.status();
   EXPECT_EQ(set->loras.size(), 2);
+  EXPECT_EQ(set->distilled_lora, nullptr);
+}
+
+TEST_F(ModelSetTest, TheDistilledAdapterIsFoundByNameOrManifest) {
+  const auto adapter =
+      SafetensorsWriter()
+          .Floats("diffusion_model.transformer_blocks.0.attn1.to_q.lora_A.weight", {1, 1}, {1})
+          .Floats("diffusion_model.transformer_blocks.0.attn1.to_q.lora_B.weight", {1, 1}, {1});
+  Write("loras/style.safetensors", adapter);
+  Write("loras/ltx-distilled-lora.safetensors", adapter);
+  const auto by_name = ModelSet::Open(folder_);
+  ASSERT_TRUE(by_name.ok()) << by_name.status();
+  ASSERT_NE(by_name->distilled_lora, nullptr);
+  EXPECT_THAT(by_name->distilled_lora->path(), HasSubstr("ltx-distilled-lora"));
+
+  Write("loras/distilled-2.safetensors", adapter);
+  ExpectInvalid({"distilled_lora", "distilled-2", "ltx-distilled-lora"});
+  Write("model.json", R"({"files":{"distilled_lora":"loras/style.safetensors"}})");
+  const auto by_manifest = ModelSet::Open(folder_);
+  ASSERT_TRUE(by_manifest.ok()) << by_manifest.status();
+  EXPECT_THAT(by_manifest->distilled_lora->path(), HasSubstr("style"));
+  Write("model.json", absl::StrCat(R"({"files":{"distilled_lora":")", kAudio, R"("}})"));
+  ExpectInvalid({"distilled_lora", kAudio});
 }
 
 }  // namespace

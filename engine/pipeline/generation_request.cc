@@ -1,11 +1,12 @@
 #include "engine/pipeline/generation_request.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "engine/pipeline/error_details.h"
+#include "engine/pipeline/request_fields.h"
 #include "engine/sampling/latent_geometry.h"
 #include "engine/text/utf8.h"
 #include "kernels/status_macros.h"
@@ -15,8 +16,12 @@ namespace {
 
 // The video VAE compresses time by 8 and keeps the first frame apart.
 constexpr int64_t kFrameStep = 8;
-// The video VAE compresses space by 32.
-constexpr int64_t kSpaceStep = 32;
+// Of a schedule's steps: below 2 the LTX2 schedule is decided by the last bit of a rounding, above
+// the limit a step no longer changes the picture.
+constexpr int64_t kMinSteps = 2;
+constexpr int64_t kMaxSteps = 1000;
+// An adapter's update at more than twice its trained strength drowns the weights.
+constexpr double kMaxLoraStrength = 2.0;
 
 absl::Status Refuse(absl::string_view reason, absl::string_view field, const std::string& value,
                     const std::string& legal, absl::string_view why) {
@@ -25,53 +30,15 @@ absl::Status Refuse(absl::string_view reason, absl::string_view field, const std
                     {std::string(reason), std::string(field), value, legal});
 }
 
-template <typename T>
-std::string ToText(const T& value) {
-  return absl::StrCat(value);
-}
-std::string ToText(const std::vector<int64_t>& values) {
-  return absl::StrCat("[", absl::StrJoin(values, ", "), "]");
-}
-// Prompts may be long and private: say how long, not what.
-std::string ToText(const std::string& text) { return absl::StrCat("of ", text.size(), " bytes"); }
-
-template <typename T>
-absl::Status RefuseIfSet(absl::string_view field, const std::optional<T>& value, Recipe recipe) {
-  return value.has_value() ? UnsupportedFieldError(field, ToText(*value), recipe)
-                           : absl::OkStatus();
-}
-
-absl::Status CheckUnsupportedFields(const GenerationRequest& r) {
-  for (const absl::Status& status : {
-           RefuseIfSet("negative_prompt", r.negative_prompt, r.recipe),
-           RefuseIfSet("num_inference_steps", r.num_inference_steps, r.recipe),
-           RefuseIfSet("video_cfg_guidance_scale", r.video_cfg_guidance_scale, r.recipe),
-           RefuseIfSet("video_stg_guidance_scale", r.video_stg_guidance_scale, r.recipe),
-           RefuseIfSet("video_rescale_scale", r.video_rescale_scale, r.recipe),
-           RefuseIfSet("video_stg_blocks", r.video_stg_blocks, r.recipe),
-           RefuseIfSet("video_skip_step", r.video_skip_step, r.recipe),
-           RefuseIfSet("a2v_guidance_scale", r.a2v_guidance_scale, r.recipe),
-           RefuseIfSet("audio_cfg_guidance_scale", r.audio_cfg_guidance_scale, r.recipe),
-           RefuseIfSet("audio_stg_guidance_scale", r.audio_stg_guidance_scale, r.recipe),
-           RefuseIfSet("audio_rescale_scale", r.audio_rescale_scale, r.recipe),
-           RefuseIfSet("audio_stg_blocks", r.audio_stg_blocks, r.recipe),
-           RefuseIfSet("audio_skip_step", r.audio_skip_step, r.recipe),
-           RefuseIfSet("v2a_guidance_scale", r.v2a_guidance_scale, r.recipe),
-           RefuseIfSet("num_generated_keyframes", r.num_generated_keyframes, r.recipe),
-       }) {
-    LTX_RETURN_IF_ERROR(status);
-  }
-  return absl::OkStatus();
-}
-
-absl::Status CheckPrompt(const GenerationRequest& request, const RequestLimits& limits) {
-  const std::string length = absl::StrCat("of ", request.prompt.size(), " bytes");
+absl::Status CheckPrompt(absl::string_view field, absl::string_view prompt,
+                         const RequestLimits& limits) {
+  const std::string length = absl::StrCat("of ", prompt.size(), " bytes");
   const std::string legal = absl::StrCat("at most ", limits.max_prompt_bytes, " bytes of UTF-8");
-  if (static_cast<int64_t>(request.prompt.size()) > limits.max_prompt_bytes) {
-    return Refuse(kReasonPromptLength, "prompt", length, legal, "it is too long");
+  if (static_cast<int64_t>(prompt.size()) > limits.max_prompt_bytes) {
+    return Refuse(kReasonPromptLength, field, length, legal, "it is too long");
   }
-  if (const auto offset = text::FindInvalidUtf8(request.prompt); offset.has_value()) {
-    return Refuse(kReasonPromptEncoding, "prompt", length, legal,
+  if (const auto offset = text::FindInvalidUtf8(prompt); offset.has_value()) {
+    return Refuse(kReasonPromptEncoding, field, length, legal,
                   absl::StrCat("byte ", *offset, " is not UTF-8"));
   }
   return absl::OkStatus();
@@ -111,6 +78,7 @@ absl::Status CheckFrames(int64_t num_frames, const RequestLimits& limits) {
 
 // Sound is as long as the picture and has at least one latent frame.
 absl::Status CheckSound(const GenerationRequest& request, const RequestLimits& limits) {
+  if (request.video_only) return absl::OkStatus();
   const auto has_sound = [&request](int64_t frames) {
     return sampling::AudioLatentFrames(static_cast<double>(frames) / request.frame_rate.value()) >=
            1;
@@ -150,6 +118,77 @@ absl::Status CheckSize(absl::string_view field, int64_t size, Recipe recipe,
   return absl::OkStatus();
 }
 
+absl::Status CheckNumber(absl::string_view field, std::optional<double> value, double low,
+                         double high, absl::string_view why) {
+  if (!value.has_value() || (*value >= low && *value <= high)) return absl::OkStatus();
+  const std::string legal =
+      std::isinf(high) ? "a finite number" : absl::StrCat("from ", low, " to ", high);
+  return Refuse(kReasonUnknownValue, field, absl::StrCat(*value), legal, why);
+}
+
+absl::Status CheckSampling(const GenerationRequest& request) {
+  const DType noise_dtype = request.noise_dtype.value_or(DType::kF32);
+  if (noise_dtype != DType::kF32 && noise_dtype != DType::kBF16) {
+    return Refuse(kReasonUnknownValue, "noise_dtype", std::string(DTypeName(noise_dtype)),
+                  "F32, BF16", "noise is drawn in the dtype of a latent");
+  }
+  const int64_t steps = request.num_inference_steps.value_or(kMinSteps);
+  if (steps < kMinSteps || steps > kMaxSteps) {
+    return Refuse(kReasonUnknownValue, "num_inference_steps", absl::StrCat(steps),
+                  absl::StrCat("from ", kMinSteps, " to ", kMaxSteps),
+                  "a schedule has so many steps");
+  }
+  for (const auto& [field, strength] :
+       {std::pair<absl::string_view, std::optional<double>>{
+            "distilled_lora_strength_stage_1", request.distilled_lora_strength_stage_1},
+        {"distilled_lora_strength_stage_2", request.distilled_lora_strength_stage_2}}) {
+    LTX_RETURN_IF_ERROR(CheckNumber(field, strength, 0.0, kMaxLoraStrength,
+                                    "a strength is a share of what the adapter was trained to"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckGuidance(const GenerationRequest& request) {
+  constexpr double kAny = std::numeric_limits<double>::max();
+  for (const sampling::Modality m : sampling::kModalities) {
+    const GuidanceFields& g = request.guidance[m];
+    const bool video = m == sampling::Modality::kVideo;
+    const auto name = [&](absl::string_view tail) {
+      return absl::StrCat(sampling::ModalityName(m), tail);
+    };
+    for (const auto& [field, scale] :
+         {std::pair<std::string, std::optional<double>>{name("_cfg_guidance_scale"), g.cfg_scale},
+          {name("_stg_guidance_scale"), g.stg_scale},
+          {video ? "a2v_guidance_scale" : "v2a_guidance_scale", g.modality_scale}}) {
+      if (scale.has_value() && !(std::abs(*scale) <= kAny)) {
+        return Refuse(kReasonUnknownValue, field, absl::StrCat(*scale), "a finite number",
+                      "it is none");
+      }
+    }
+    LTX_RETURN_IF_ERROR(CheckNumber(name("_rescale_scale"), g.rescale_scale, 0.0, 1.0,
+                                    "it mixes the rescaled prediction with the other one"));
+    if (g.skip_step.value_or(0) < 0 || g.skip_step.value_or(0) > kMaxSteps) {
+      return Refuse(kReasonUnknownValue, name("_skip_step"), absl::StrCat(*g.skip_step),
+                    absl::StrCat("from 0 to ", kMaxSteps), "it counts steps");
+    }
+    for (const int64_t block : g.stg_blocks.value_or(std::vector<int64_t>())) {
+      if (block >= 0) continue;
+      return Refuse(kReasonUnknownValue, name("_stg_blocks"), absl::StrCat(block), "from 0 on",
+                    "blocks are counted from 0");
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckLength(const GenerationRequest& request, const RequestLimits& limits) {
+  if (request.auto_duration.has_value()) {
+    LTX_RETURN_IF_ERROR(
+        AutoDurationRange(*request.auto_duration, request.frame_rate, limits).status());
+  }
+  LTX_RETURN_IF_ERROR(CheckFrames(request.num_frames, limits));
+  return CheckSound(request, limits);
+}
+
 absl::Status UnknownName(absl::string_view field, absl::string_view name,
                          const std::string& legal) {
   return WithDetail(
@@ -158,23 +197,6 @@ absl::Status UnknownName(absl::string_view field, absl::string_view name,
 }
 
 }  // namespace
-
-absl::string_view RecipeName(Recipe recipe) {
-  switch (recipe) {
-    case Recipe::kDistilled:
-      return "distilled";
-    case Recipe::kDistilledOneStage:
-      return "distilled_one_stage";
-  }
-  return "unknown";
-}
-
-absl::StatusOr<Recipe> ParseRecipe(absl::string_view name) {
-  for (const Recipe recipe : {Recipe::kDistilled, Recipe::kDistilledOneStage}) {
-    if (name == RecipeName(recipe)) return recipe;
-  }
-  return UnknownName("recipe", name, "distilled, distilled_one_stage");
-}
 
 absl::string_view NoiseGeneratorName(NoiseGenerator generator) {
   switch (generator) {
@@ -193,8 +215,16 @@ absl::StatusOr<NoiseGenerator> ParseNoiseGenerator(absl::string_view name) {
   return UnknownName("noise_generator", name, "torch_cpu, torch_cuda");
 }
 
-int64_t SizeMultiple(Recipe recipe) {
-  return recipe == Recipe::kDistilled ? 2 * kSpaceStep : kSpaceStep;
+absl::string_view GuidanceBatchingName(GuidanceBatching batching) {
+  switch (batching) {
+    case GuidanceBatching::kAuto:
+      return "auto";
+    case GuidanceBatching::kBatched:
+      return "batched";
+    case GuidanceBatching::kSequential:
+      return "sequential";
+  }
+  return "unknown";
 }
 
 FrameNeighbours NearestFrameCounts(int64_t num_frames, const RequestLimits& limits) {
@@ -209,27 +239,59 @@ FrameNeighbours NearestFrameCounts(int64_t num_frames, const RequestLimits& limi
   return {below, below + kFrameStep};
 }
 
-absl::Status UnsupportedFieldError(absl::string_view field, absl::string_view value,
-                                   Recipe recipe) {
-  return WithDetail(
-      absl::InvalidArgumentError(absl::StrCat(field, " ", value, " cannot be honoured by recipe ",
-                                              RecipeName(recipe), ": leave it unset")),
-      {std::string(kReasonUnsupportedField), std::string(field), std::string(value), "unset"});
+absl::StatusOr<FrameRange> AutoDurationRange(const AutoDuration& duration,
+                                             const FrameRate& frame_rate,
+                                             const RequestLimits& limits) {
+  const double rate = frame_rate.value();
+  const double longest = static_cast<double>(limits.max_frames) / rate;
+  const double max_seconds =
+      duration.max_seconds.value_or(std::min(AutoDuration::kMaxSeconds, longest));
+  const auto refuse = [&](absl::string_view bound, double seconds, absl::string_view why) {
+    return Refuse(kReasonFrameLimit, absl::StrCat("auto_duration.", bound), absl::StrCat(seconds),
+                  absl::StrCat("seconds above 0, minimum below maximum, at most ", longest,
+                               ", with a frame count 8k + 1 between them"),
+                  why);
+  };
+  if (!(duration.min_seconds > 0.0)) {
+    return refuse("min_seconds", duration.min_seconds, "a length is above 0");
+  }
+  if (!(max_seconds >= duration.min_seconds)) {
+    return refuse("max_seconds", max_seconds, "it is below the minimum");
+  }
+  if (max_seconds > longest) {
+    return refuse("max_seconds", max_seconds,
+                  absl::StrCat("this model takes ", limits.max_frames, " frames"));
+  }
+  FrameRange range;
+  range.min_frames =
+      std::max<int64_t>(std::lrint(duration.min_seconds * rate), limits.min_frames);
+  range.max_frames = std::min<int64_t>(std::lrint(max_seconds * rate), limits.max_frames);
+  // Where the range holds no count of the grid the reference would generate off it.
+  RequestLimits within = limits;
+  within.min_frames = range.min_frames;
+  within.max_frames = range.max_frames;
+  const FrameNeighbours legal = NearestFrameCounts(range.max_frames, within);
+  if (range.min_frames > range.max_frames || !legal.below.has_value()) {
+    return refuse("max_seconds", max_seconds,
+                  absl::StrCat("no count of frames 8k + 1 lies between ", range.min_frames,
+                               " and ", range.max_frames));
+  }
+  return range;
 }
 
 absl::Status ValidateRequest(const GenerationRequest& request, const RequestLimits& limits) {
-  LTX_RETURN_IF_ERROR(CheckUnsupportedFields(request));
-  LTX_RETURN_IF_ERROR(CheckPrompt(request, limits));
-  LTX_RETURN_IF_ERROR(CheckFrames(request.num_frames, limits));
-  LTX_RETURN_IF_ERROR(CheckSound(request, limits));
-  LTX_RETURN_IF_ERROR(CheckSize("height", request.height, request.recipe, limits));
-  LTX_RETURN_IF_ERROR(CheckSize("width", request.width, request.recipe, limits));
-  const DType noise_dtype = request.noise_dtype.value_or(DType::kF32);
-  if (noise_dtype != DType::kF32 && noise_dtype != DType::kBF16) {
-    return Refuse(kReasonUnknownValue, "noise_dtype", std::string(DTypeName(noise_dtype)),
-                  "F32, BF16", "noise is drawn in the dtype of a latent");
+  LTX_RETURN_IF_ERROR(CheckRecipeFields(request));
+  LTX_RETURN_IF_ERROR(CheckPrompt("prompt", request.prompt, limits));
+  if (request.negative_prompt.has_value()) {
+    LTX_RETURN_IF_ERROR(CheckPrompt("negative_prompt", *request.negative_prompt, limits));
   }
-  return absl::OkStatus();
+  LTX_RETURN_IF_ERROR(CheckLength(request, limits));
+  if (TraitsOf(request.recipe).video) {
+    LTX_RETURN_IF_ERROR(CheckSize("height", request.height, request.recipe, limits));
+    LTX_RETURN_IF_ERROR(CheckSize("width", request.width, request.recipe, limits));
+  }
+  LTX_RETURN_IF_ERROR(CheckSampling(request));
+  return CheckGuidance(request);
 }
 
 }  // namespace ltx::pipeline

@@ -10,21 +10,11 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "engine/pipeline/frame_rate.h"
+#include "engine/pipeline/recipe.h"
+#include "engine/sampling/latent_state.h"
 #include "kernels/dtype.h"
 
 namespace ltx::pipeline {
-
-/// How a prompt becomes a clip. The names are part of the public interface.
-enum class Recipe : uint8_t {
-  /// "distilled": eight steps at half the width and height, the x2 latent upsampler, three steps at
-  /// full size; unguided. As the reference's distilled pipeline.
-  kDistilled,
-  /// "distilled_one_stage": the eight steps at full size, decoded at once; needs no upsampler.
-  kDistilledOneStage,
-};
-absl::string_view RecipeName(Recipe recipe);
-/// INVALID_ARGUMENT listing the known names.
-absl::StatusOr<Recipe> ParseRecipe(absl::string_view name);
 
 /// Whose normal deviates a seed stands for: those of a PyTorch run on a CPU or on a CUDA device.
 enum class NoiseGenerator : uint8_t { kTorchCpu, kTorchCuda };
@@ -33,12 +23,41 @@ absl::string_view NoiseGeneratorName(NoiseGenerator generator);
 /// INVALID_ARGUMENT listing the known names.
 absl::StatusOr<NoiseGenerator> ParseNoiseGenerator(absl::string_view name);
 
+/// Whether the passes of a guided evaluation go through the model as rows of one batch or one after
+/// the other. The results agree within rounding; a batch takes more memory.
+enum class GuidanceBatching : uint8_t { kAuto, kBatched, kSequential };
+/// "auto", "batched" or "sequential".
+absl::string_view GuidanceBatchingName(GuidanceBatching batching);
+
+/// Guidance of one modality, in the reference's terms; unset: the recipe's default.
+struct GuidanceFields {
+  std::optional<double> cfg_scale;
+  std::optional<double> stg_scale;
+  std::optional<double> rescale_scale;
+  /// The reference's a2v scale for video, v2a scale for audio.
+  std::optional<double> modality_scale;
+  std::optional<std::vector<int64_t>> stg_blocks;
+  std::optional<int64_t> skip_step;
+};
+
+/// Let the duration head choose the length; the range in which it may.
+struct AutoDuration {
+  /// The reference's default range.
+  static constexpr double kMinSeconds = 1.0;
+  static constexpr double kMaxSeconds = 20.0;
+  double min_seconds = kMinSeconds;
+  /// Unset: kMaxSeconds, or what the model takes if that is less.
+  std::optional<double> max_seconds;
+};
+
 /// What to generate, in the words of the reference's command line. Sizes are pixels of the
 /// finished clip.
 struct GenerationRequest {
   std::string prompt;
+  /// Both 0 in a recipe without picture.
   int64_t height = 0;
   int64_t width = 0;
+  /// Also the length of a sound, as num_frames / frame_rate. With auto_duration: the upper bound.
   int64_t num_frames = 0;
   FrameRate frame_rate;
   /// A negative seed is the same as its value modulo 2^64.
@@ -49,22 +68,17 @@ struct GenerationRequest {
   /// kF32 or kBF16: the dtype in which noise is drawn (it changes the values on torch_cpu). Unset:
   /// the dtype of the run's latents.
   std::optional<DType> noise_dtype;
+  /// Leave out the sound: the audio stream is absent from every stage.
+  bool video_only = false;
+  std::optional<AutoDuration> auto_duration;
 
-  // Known to the reference, but not to the distilled recipes: set means refused by name.
+  // What follows is honoured by some recipes only; the others refuse it by name.
   std::optional<std::string> negative_prompt;
   std::optional<int64_t> num_inference_steps;
-  std::optional<double> video_cfg_guidance_scale;
-  std::optional<double> video_stg_guidance_scale;
-  std::optional<double> video_rescale_scale;
-  std::optional<std::vector<int64_t>> video_stg_blocks;
-  std::optional<int64_t> video_skip_step;
-  std::optional<double> a2v_guidance_scale;
-  std::optional<double> audio_cfg_guidance_scale;
-  std::optional<double> audio_stg_guidance_scale;
-  std::optional<double> audio_rescale_scale;
-  std::optional<std::vector<int64_t>> audio_stg_blocks;
-  std::optional<int64_t> audio_skip_step;
-  std::optional<double> v2a_guidance_scale;
+  sampling::PerModality<GuidanceFields> guidance;
+  GuidanceBatching guidance_batching = GuidanceBatching::kAuto;
+  std::optional<double> distilled_lora_strength_stage_1;
+  std::optional<double> distilled_lora_strength_stage_2;
   std::optional<int64_t> num_generated_keyframes;
 };
 
@@ -80,9 +94,6 @@ struct RequestLimits {
   int64_t max_prompt_bytes = 16384;
 };
 
-/// Divisor of width and height: 64 for a recipe that starts at half size, else 32.
-int64_t SizeMultiple(Recipe recipe);
-
 /// The legal frame counts (8k + 1, within the limits) next to `num_frames`, below and above; a side
 /// without one is empty.
 struct FrameNeighbours {
@@ -92,11 +103,19 @@ struct FrameNeighbours {
 FrameNeighbours NearestFrameCounts(int64_t num_frames, const RequestLimits& limits);
 
 /// OK, or INVALID_ARGUMENT with an ErrorDetail naming field, value and what would be legal. Checks,
-/// in this order: fields the recipe cannot honour, prompt, frame count, sizes, noise dtype.
+/// in this order: fields the recipe cannot honour, prompts, length, sizes, sampling and guidance.
 absl::Status ValidateRequest(const GenerationRequest& request, const RequestLimits& limits);
 
-/// The error for a field that `recipe` cannot honour; for callers that know further fields.
-absl::Status UnsupportedFieldError(absl::string_view field, absl::string_view value, Recipe recipe);
+/// The frame counts between which a prediction is clamped: round(seconds * rate), half to even as
+/// in the reference, an open maximum cut to the limits. INVALID_ARGUMENT naming the bound if the
+/// range is empty, leaves the limits, or holds no 8k + 1.
+struct FrameRange {
+  int64_t min_frames = 0;
+  int64_t max_frames = 0;
+};
+absl::StatusOr<FrameRange> AutoDurationRange(const AutoDuration& duration,
+                                             const FrameRate& frame_rate,
+                                             const RequestLimits& limits);
 
 }  // namespace ltx::pipeline
 

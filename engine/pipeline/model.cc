@@ -3,10 +3,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "engine/checkpoint/json_text.h"
 #include "engine/pipeline/error_details.h"
+#include "engine/pipeline/guidance_defaults.h"
 #include "engine/pipeline/model_loading.h"
 #include "engine/pipeline/model_parts.h"
+#include "engine/pipeline/parameter_set.h"
 #include "engine/sampling/latent_geometry.h"
 #include "kernels/status_macros.h"
 
@@ -15,6 +16,15 @@ namespace ltx::pipeline {
 namespace {
 
 constexpr absl::string_view kKindDistilled = "distilled";
+
+absl::Status Missing(const RecipeTraits& recipe, const std::string& model, absl::string_view file,
+                     absl::string_view what) {
+  return WithDetail(absl::FailedPreconditionError(
+                        absl::StrCat("recipe ", recipe.name, " needs ", what, " (file of kind ",
+                                     file, "); ", model, " has none")),
+                    {std::string(kReasonComponentMissing), "recipe", std::string(recipe.name),
+                     std::string(file)});
+}
 
 }  // namespace
 
@@ -34,10 +44,13 @@ absl::StatusOr<std::unique_ptr<Model>> Model::Load(Device* device,
   LTX_RETURN_IF_ERROR(model->Describe(files, options));
   LTX_ASSIGN_OR_RETURN(model->parts_, LoadParts(device, files, options.compute_dtype));
   LTX_RETURN_IF_ERROR(model->CheckGrid());
-  if (model->kind_ == kKindDistilled) {
-    if (model->parts_->upsampler != nullptr) model->recipes_.push_back(Recipe::kDistilled);
-    model->recipes_.push_back(Recipe::kDistilledOneStage);
+  const bool distilled = model->kind_ == kKindDistilled;
+  for (const RecipeTraits& recipe : AllRecipes()) {
+    // A distilled model runs the others when asked, but they are not what it is for.
+    if (recipe.full_model == distilled || !model->CheckRecipe(recipe).ok()) continue;
+    model->recipes_.push_back(recipe.recipe);
   }
+  model->defaults_.recipe = model->recipes_.front();
   return model;
 }
 
@@ -45,10 +58,13 @@ absl::Status Model::Describe(const checkpoint::ModelSet& files, const ModelOptio
   name_ = files.name;
   kind_ = std::string(checkpoint::ModelKindName(options.kind.value_or(files.kind)));
   version_ = files.model_version;
+  defaults_.version = checkpoint::ParseModelVersionForDefaults(version_);
   defaults_.height = files.defaults.height;
   defaults_.width = files.defaults.width;
   defaults_.num_frames = files.defaults.num_frames;
-  LTX_ASSIGN_OR_RETURN(defaults_.frame_rate, FrameRate::FromDouble(files.defaults.frame_rate));
+  if (files.defaults.frame_rate.has_value()) {
+    LTX_ASSIGN_OR_RETURN(defaults_.frame_rate, FrameRate::FromDouble(*files.defaults.frame_rate));
+  }
   limits_.min_frames = files.limits.min_frames.value_or(limits_.min_frames);
   limits_.max_frames = files.limits.max_frames.value_or(limits_.max_frames);
   limits_.min_size = files.limits.min_size.value_or(limits_.min_size);
@@ -81,30 +97,39 @@ absl::Status Model::CheckGrid() const {
 
 int64_t Model::sample_rate() const { return parts_->vocoder->sample_rate(); }
 
-GenerationRequest Model::DefaultRequest() const {
-  GenerationRequest request;
-  request.height = defaults_.height;
-  request.width = defaults_.width;
-  request.num_frames = defaults_.num_frames;
-  request.frame_rate = defaults_.frame_rate;
-  request.seed = defaults_.seed;
-  if (!recipes_.empty()) request.recipe = recipes_.front();
-  return request;
+absl::Status Model::CheckRecipe(const RecipeTraits& recipe) const {
+  if (!recipe.full_model && kind_ != kKindDistilled) {
+    return WithDetail(
+        absl::FailedPreconditionError(absl::StrCat("recipe ", recipe.name,
+                                                   " needs a distilled model; ", name_, " is ",
+                                                   kind_)),
+        {std::string(kReasonModelKind), "recipe", std::string(recipe.name), ""});
+  }
+  if (recipe.two_stages() && parts_->upsampler == nullptr) {
+    return Missing(recipe, name_, "spatial_upsampler", "a spatial latent upsampler");
+  }
+  if (recipe.needs_distilled_lora() && parts_->distilled_lora == nullptr) {
+    return Missing(recipe, name_, "distilled_lora", "the distilled LoRA");
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Model::Validate(const GenerationRequest& request) const {
   LTX_RETURN_IF_ERROR(ValidateRequest(request, limits_));
-  const std::string recipe(RecipeName(request.recipe));
-  if (kind_ != kKindDistilled) {
-    return WithDetail(absl::FailedPreconditionError(absl::StrCat(
-                          "recipe ", recipe, " needs a distilled model; ", name_, " is ", kind_)),
-                      {std::string(kReasonModelKind), "recipe", recipe, ""});
+  const RecipeTraits& recipe = TraitsOf(request.recipe);
+  LTX_RETURN_IF_ERROR(CheckRecipe(recipe));
+  if (request.auto_duration.has_value() && !parts_->duration_head.has_value()) {
+    return WithDetail(
+        absl::FailedPreconditionError(absl::StrCat(
+            "auto_duration needs a duration head (file of kind duration_head), which models have "
+            "from 2.5 on; ",
+            name_, " has none: give num_frames")),
+        {std::string(kReasonComponentMissing), "auto_duration", "", "duration_head"});
   }
-  if (request.recipe == Recipe::kDistilled && parts_->upsampler == nullptr) {
-    return WithDetail(absl::FailedPreconditionError(absl::StrCat(
-                          "recipe ", recipe, " needs a spatial upsampler; ", name_, " has none")),
-                      {std::string(kReasonComponentMissing), "recipe", recipe,
-                       std::string(RecipeName(Recipe::kDistilledOneStage))});
+  if (recipe.guided()) {
+    LTX_RETURN_IF_ERROR(ResolveGuidance(request, ParametersFor(recipe, defaults_.version),
+                                        parts_->transformer->num_blocks())
+                            .status());
   }
   return absl::OkStatus();
 }

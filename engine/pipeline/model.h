@@ -10,22 +10,13 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "engine/checkpoint/model_set.h"
-#include "engine/pipeline/frame_rate.h"
 #include "engine/pipeline/generation_request.h"
+#include "engine/pipeline/request_defaults.h"
 #include "kernels/device.h"
 
 namespace ltx::pipeline {
 
 struct ModelParts;
-
-/// What a request gets where it leaves a field open.
-struct RequestDefaults {
-  int64_t height = 0;
-  int64_t width = 0;
-  int64_t num_frames = 0;
-  FrameRate frame_rate;
-  uint64_t seed = 10;
-};
 
 struct ModelOptions {
   /// kF32 or kBF16: weights, activations and latents of everything but the vocoder, which always
@@ -35,9 +26,9 @@ struct ModelOptions {
   std::optional<checkpoint::ModelKind> kind;
 };
 
-/// A model set on a device: text encoder, transformer, VAE decoder, spatial upsampler (if there is
-/// one), audio decoder and vocoder. Immutable after loading; jobs borrow it. Like its device it is
-/// driven by one thread at a time.
+/// A model set on a device: text encoder, transformer, VAE decoder, spatial upsampler and duration
+/// head (if there are any), audio decoder and vocoder. Immutable after loading; jobs borrow it. Like
+/// its device it is driven by one thread at a time.
 class Model {
  public:
   /// Loads the files of an opened (hence checked) set onto `device`, which must outlive the model.
@@ -59,18 +50,18 @@ class Model {
   const std::string& kind() const { return kind_; }
   /// `model_version` of the transformer file, e.g. "2.5.1"; empty if it has none.
   const std::string& version() const { return version_; }
-  const RequestDefaults& defaults() const { return defaults_; }
   const RequestLimits& limits() const { return limits_; }
-  /// Recipes this set can run, in order of preference.
+  /// Recipes that this set is made for and has the files of; the first is the default.
   const std::vector<Recipe>& recipes() const { return recipes_; }
   /// Samples per second of the waveform.
   int64_t sample_rate() const;
 
+  const RequestDefaults& defaults() const { return defaults_; }
   /// A request with the defaults filled in: prompt empty, first recipe.
-  GenerationRequest DefaultRequest() const;
+  GenerationRequest DefaultRequest() const { return defaults_.For(defaults_.recipe); }
 
   /// ValidateRequest with this model's limits, and whether the set can run the recipe
-  /// (FAILED_PRECONDITION, MODEL_KIND_MISMATCH or COMPONENT_MISSING).
+  /// (FAILED_PRECONDITION, MODEL_KIND_MISMATCH or COMPONENT_MISSING naming the file).
   absl::Status Validate(const GenerationRequest& request) const;
 
   /// The components, for the jobs of this package.
@@ -82,6 +73,8 @@ class Model {
   absl::Status Describe(const checkpoint::ModelSet& files, const ModelOptions& options);
   /// UNIMPLEMENTED if the VAE or the upsampler counts in other steps than the recipes.
   absl::Status CheckGrid() const;
+  /// FAILED_PRECONDITION if the set cannot run the recipe.
+  absl::Status CheckRecipe(const RecipeTraits& recipe) const;
 
   Device* device_ = nullptr;
   DType compute_dtype_ = DType::kF32;

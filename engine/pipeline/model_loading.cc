@@ -4,7 +4,6 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
-#include "engine/checkpoint/model_version.h"
 #include "engine/checkpoint/safetensors.h"
 #include "engine/checkpoint/weight_loader.h"
 #include "engine/checkpoint/weight_set.h"
@@ -83,6 +82,18 @@ absl::Status LoadAudio(Device* device, const ModelSet& files, DType dtype, Model
   return absl::OkStatus();
 }
 
+absl::Status LoadDurationHead(Device* device, const ModelSet& files, DType dtype,
+                              ModelParts* parts) {
+  if (!files.duration_head.has_value()) return absl::OkStatus();
+  WeightSet weights;
+  LTX_RETURN_IF_ERROR(weights.Add(files.duration_head->file));
+  const WeightLoader loader(device, &weights, dtype, MemoryOwner::kWeightsText);
+  LTX_ASSIGN_OR_RETURN(parts->duration_head,
+                       text::DurationHead::Load(files.duration_head->config,
+                                                loader.Sub("duration_head.")));
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ModelParts>> LoadParts(Device* device, const ModelSet& files,
@@ -91,10 +102,8 @@ absl::StatusOr<std::unique_ptr<ModelParts>> LoadParts(Device* device, const Mode
   LTX_RETURN_IF_ERROR(LoadTransformerAndText(device, files, compute_dtype, parts.get()));
   LTX_RETURN_IF_ERROR(LoadVideo(device, files, compute_dtype, parts.get()));
   LTX_RETURN_IF_ERROR(LoadAudio(device, files, compute_dtype, parts.get()));
-  // The generation from which the reference samples stage 1 with injected noise
-  // (distilled.py:ANCESTRAL_SAMPLER_SINCE_VERSION).
-  const checkpoint::ModelVersion since = {2, 5};
-  parts->ancestral_stage_1 = checkpoint::ParseModelVersionForDefaults(files.model_version) >= since;
+  LTX_RETURN_IF_ERROR(LoadDurationHead(device, files, compute_dtype, parts.get()));
+  parts->distilled_lora = files.distilled_lora;
   return parts;
 }
 

@@ -6,7 +6,9 @@
 
 #include "engine/audio_vae/audio_decoder.h"
 #include "engine/audio_vae/vocoder.h"
+#include "engine/checkpoint/safetensors.h"
 #include "engine/dit/transformer.h"
+#include "engine/text/duration_head.h"
 #include "engine/text/prompt_encoder.h"
 #include "engine/upsampler/latent_upsampler.h"
 #include "engine/video_vae/statistics.h"
@@ -25,8 +27,10 @@ struct ModelParts {
   std::unique_ptr<upsampler::LatentUpsampler> upsampler;
   std::optional<audio_vae::AudioDecoder> audio_decoder;
   std::optional<audio_vae::Vocoder> vocoder;
-  /// Models from 2.5 on sample stage 1 with the ancestral sampler.
-  bool ancestral_stage_1 = false;
+  /// Unset if the set has none.
+  std::optional<text::DurationHead> duration_head;
+  /// Null if the set has none.
+  std::shared_ptr<const checkpoint::SafetensorsFile> distilled_lora;
 };
 
 }  // namespace ltx::pipeline

@@ -2,9 +2,13 @@
 #define LTX_ENGINE_PIPELINE_RECIPE_PLAN_H_
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "engine/checkpoint/model_set.h"
+#include "engine/checkpoint/model_version.h"
 #include "engine/pipeline/effective_parameters.h"
 #include "engine/pipeline/generation_request.h"
 #include "engine/pipeline/stage_spec.h"
@@ -15,7 +19,12 @@ namespace ltx::pipeline {
 
 /// What a plan depends on besides the request.
 struct PlanInputs {
-  bool ancestral_stage_1 = false;
+  checkpoint::ModelKind model_kind = checkpoint::ModelKind::kDistilled;
+  /// Of the transformer file: decides defaults and the first stage's sampler.
+  checkpoint::ModelVersion model_version;
+  /// Over what the version says.
+  std::optional<bool> ancestral_stage_1;
+  int64_t num_blocks = 0;
   /// False if the contexts are given.
   bool encode_prompt = true;
   DType compute_dtype = DType::kF32;
@@ -31,8 +40,9 @@ struct RecipePlan {
   std::vector<WorkUnit> units;
 };
 
-/// `request` must be valid.
-RecipePlan MakePlan(const GenerationRequest& request, const PlanInputs& inputs);
+/// `request` must be valid. INVALID_ARGUMENT naming the field that does not fit the model, or that
+/// the other fields leave without effect.
+absl::StatusOr<RecipePlan> MakePlan(const GenerationRequest& request, const PlanInputs& inputs);
 
 /// Gives `phase` another number of units, once it is known; the first of them is unit `completed`
 /// of the plan. INTERNAL if it is not, or if count is not positive.

@@ -2,8 +2,10 @@
 #define LTX_ENGINE_PIPELINE_STAGE_SPEC_H_
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "engine/pipeline/parameter_set.h"
 #include "engine/sampling/denoising_loop.h"
 #include "engine/sampling/latent_geometry.h"
 #include "engine/sampling/latent_state.h"
@@ -15,15 +17,25 @@ namespace ltx::pipeline {
 struct StageSpec {
   /// From 1.
   int number = 1;
+  /// An absent modality has no tokens.
   sampling::VideoLatentExtents video;
   int64_t audio_tokens = 0;
   double frame_rate = 24.0;
   sampling::Sampler sampler;
   std::vector<float> sigmas;
+  /// Absent: one pass an evaluation. `batched`: all passes of an evaluation in one forward.
+  std::optional<sampling::PerModality<GuidanceSettings>> guidance;
+  bool batched = false;
   /// Weight of the noise in the starting point.
   float noise_scale = 1.0f;
+  /// Of the distilled LoRA in the transformer; 0: the model as it is.
+  double distilled_lora_strength = 0.0;
   /// Latents to start from, [1, T, C]; undefined: zeros.
   sampling::PerModality<Tensor> initial;
+
+  int64_t tokens(sampling::Modality modality) const {
+    return modality == sampling::Modality::kVideo ? video.tokens() : audio_tokens;
+  }
 };
 
 }  // namespace ltx::pipeline
