@@ -74,6 +74,7 @@ void VisitFields(ServerConfig* config, const Visitor& visit) {
   visit("output_roots", &config->output_roots);
   visit("work_dir", &config->work_dir);
   visit("drain_seconds", &config->drain_seconds);
+  visit("metrics_listen", &config->metrics_listen);
   visit("reflection", &config->reflection);
   visit("log_level", &config->log_level);
   visit("log_format", &config->log_format);
@@ -87,7 +88,7 @@ absl::Status RequireOneOf(absl::string_view key, const std::string& value,
 }
 
 /// gRPC takes a port modulo 65536, so a wrong one would be another port.
-absl::Status CheckListen(absl::string_view listen) {
+absl::Status CheckListen(absl::string_view key, absl::string_view listen) {
   const size_t colon = listen.rfind(':');
   int port = -1;
   if (colon != absl::string_view::npos && colon > 0 &&
@@ -95,7 +96,7 @@ absl::Status CheckListen(absl::string_view listen) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("listen \"", listen, "\" is not HOST:PORT with a port in 0..65535"));
+      absl::StrCat(key, " \"", listen, "\" is not HOST:PORT with a port in 0..65535"));
 }
 
 /// Declares the flags on `app`, bound to `config`.
@@ -113,6 +114,9 @@ void DeclareFlags(ServerConfig* config, std::string* config_file, CLI::App* app)
   app->add_option("--work-dir", config->work_dir, "Scratch for clips on their way to a client");
   app->add_option("--drain-seconds", config->drain_seconds,
                   "Seconds the running job gets to finish after SIGTERM");
+  app->add_option("--metrics-listen", config->metrics_listen,
+                  "HOST:PORT of /metrics, /healthz and /readyz over HTTP, unauthenticated; empty: "
+                  "none");
   app->add_option("--reflection", config->reflection, "Server reflection (true or false)");
   app->add_option("--log-level", config->log_level, "trace, debug, info, warn or error");
   app->add_option("--log-format", config->log_format, "text or json");
@@ -154,7 +158,10 @@ absl::Status ApplyConfigFile(const std::string& path, ServerConfig* config) {
 }
 
 absl::Status ValidateConfig(const ServerConfig& config) {
-  LTX_RETURN_IF_ERROR(CheckListen(config.listen));
+  LTX_RETURN_IF_ERROR(CheckListen("listen", config.listen));
+  if (!config.metrics_listen.empty()) {
+    LTX_RETURN_IF_ERROR(CheckListen("metrics_listen", config.metrics_listen));
+  }
   if (config.model.empty()) return absl::InvalidArgumentError("model is empty");
   if (config.threads < 0 || config.threads > 1024) {
     return absl::InvalidArgumentError(

@@ -31,6 +31,8 @@ struct ServerConfig {
   std::string work_dir;
   /// Seconds that the running job gets to finish after SIGTERM.
   double drain_seconds = 30.0;
+  /// HOST:PORT of the HTTP port with /metrics, /healthz and /readyz; empty: none.
+  std::string metrics_listen;
   /// Server reflection, for tools such as grpcurl.
   bool reflection = true;
   /// "trace", "debug", "info", "warn", "error".
