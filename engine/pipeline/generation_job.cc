@@ -1,7 +1,7 @@
 #include "engine/pipeline/generation_job.h"
 
 #include <algorithm>
-#include <array>
+#include <cmath>
 #include <optional>
 #include <utility>
 
@@ -16,6 +16,7 @@
 #include "engine/pipeline/media_transfer.h"
 #include "engine/pipeline/model_parts.h"
 #include "engine/pipeline/recipe_plan.h"
+#include "engine/sampling/latent_geometry.h"
 #include "engine/sampling/torch_cpu_generator.h"
 #include "kernels/status_macros.h"
 
@@ -48,16 +49,18 @@ std::shared_ptr<sampling::NoiseSource> MakeNoise(const EffectiveParameters& para
 }  // namespace
 
 struct GenerationJob::State {
-  State(const Model* model, const GenerationRequest& request, const JobOptions& options,
-        RecipePlan recipe_plan)
+  State(const Model* model, GenerationRequest request, const JobOptions& options,
+        PlanInputs inputs, RecipePlan recipe_plan)
       : model(model),
-        request(request),
+        request(std::move(request)),
         options(options),
+        inputs(std::move(inputs)),
         parameters(std::move(recipe_plan.parameters)),
         stages(std::move(recipe_plan.stages)),
         plan(std::move(recipe_plan.units)),
         noise(options.noise != nullptr ? options.noise : MakeNoise(parameters)),
-        contexts(options.contexts.value_or(text::PromptContexts{})) {}
+        contexts(options.contexts.value_or(text::PromptContexts{})),
+        negative_contexts(options.negative_contexts.value_or(text::PromptContexts{})) {}
 
   Device& device() const { return model->device(); }
   const ModelParts& parts() const { return model->parts(); }
@@ -66,16 +69,21 @@ struct GenerationJob::State {
   }
 
   absl::Status Run(const WorkUnit& unit);
-  absl::Status EncodePrompt();
-  absl::Status DenoiseStep(int number);
+  absl::Status EncodePrompt(int index);
+  absl::StatusOr<text::PromptContexts> Encode(const std::string& prompt) const;
+  absl::Status PredictLength();
+  absl::Status Denoise(int number);
+  absl::StatusOr<StageSpec> StageToRun(int number);
   absl::Status FinishStage(int number);
   absl::Status Upsample();
   absl::Status DecodeVideo();
   absl::Status DecodeAudio();
 
   const Model* const model;
-  const GenerationRequest request;
+  /// With the length that was predicted, once it is.
+  GenerationRequest request;
   const JobOptions options;
+  const PlanInputs inputs;
   EffectiveParameters parameters;
   /// Geometry and sampler of each stage, without initial latents.
   std::vector<StageSpec> stages;
@@ -83,15 +91,18 @@ struct GenerationJob::State {
   int completed = 0;
   bool failed = false;
   bool taken = false;
-  std::array<PhaseSeconds, kPhaseCount> phases{};
+  /// In order of execution.
+  std::vector<PhaseSeconds> phases;
 
   const std::shared_ptr<sampling::NoiseSource> noise;
   // What flows from unit to unit; each is released as soon as its last user has run.
-  text::PromptContexts contexts;
+  text::PromptContexts contexts, negative_contexts;
   std::unique_ptr<DiffusionStage> stage;
   /// Of the last finished stage: video [1, F, H, W, C] (after the upsampler at its new size), audio
   /// [1, T, C].
   PerModality<Tensor> latents;
+  /// Of the stage whose sound is shipped.
+  Tensor shipped_audio;
   std::unique_ptr<video_vae::VideoDecodeSession> decode;
   Tensor frames;
   Tensor waveform;
@@ -100,13 +111,15 @@ struct GenerationJob::State {
 absl::Status GenerationJob::State::Run(const WorkUnit& unit) {
   switch (unit.phase) {
     case Phase::kText:
-      return EncodePrompt();
+      return EncodePrompt(unit.index);
+    case Phase::kFuse:
+      return absl::UnimplementedError("the distilled LoRA cannot be fused yet");
     case Phase::kStage1:
-      return DenoiseStep(1);
+      return Denoise(1);
     case Phase::kUpsample:
       return Upsample();
     case Phase::kStage2:
-      return DenoiseStep(2);
+      return Denoise(2);
     case Phase::kVideoDecode:
       return DecodeVideo();
     case Phase::kAudioDecode:
@@ -115,28 +128,69 @@ absl::Status GenerationJob::State::Run(const WorkUnit& unit) {
   return absl::InternalError("unknown phase");
 }
 
-absl::Status GenerationJob::State::EncodePrompt() {
-  LTX_ASSIGN_OR_RETURN(contexts, parts().prompt_encoder->Encode(request.prompt));
-  parameters.prompt_tokens = contexts.num_tokens;
-  parameters.dropped_prompt_tokens = contexts.dropped_tokens;
-  for (const Tensor& context : {contexts.video, contexts.audio}) {
+absl::StatusOr<text::PromptContexts> GenerationJob::State::Encode(const std::string& prompt) const {
+  LTX_ASSIGN_OR_RETURN(text::PromptContexts encoded, parts().prompt_encoder->Encode(prompt));
+  for (const Tensor& context : {encoded.video, encoded.audio}) {
     LTX_ASSIGN_OR_RETURN(const bool finite, device().AllFinite(context));
     if (!finite) return NonFinite("the encoded prompt");
   }
+  return encoded;
+}
+
+absl::Status GenerationJob::State::EncodePrompt(int index) {
+  if (index == 2) {
+    LTX_ASSIGN_OR_RETURN(negative_contexts, Encode(parameters.guidance->negative_prompt));
+    return absl::OkStatus();
+  }
+  LTX_ASSIGN_OR_RETURN(contexts, Encode(request.prompt));
   Observe("context.video", contexts.video);
   Observe("context.audio", contexts.audio);
+  if (request.auto_duration.has_value()) LTX_RETURN_IF_ERROR(PredictLength());
+  parameters.prompt_tokens = contexts.num_tokens;
+  parameters.dropped_prompt_tokens = contexts.dropped_tokens;
   return absl::OkStatus();
 }
 
-absl::Status GenerationJob::State::DenoiseStep(int number) {
+absl::Status GenerationJob::State::PredictLength() {
+  LTX_ASSIGN_OR_RETURN(const FrameRange range,
+                       AutoDurationRange(*request.auto_duration, request.frame_rate,
+                                         model->limits()));
+  // A recipe without picture asks for the length of the sound alone.
+  LTX_ASSIGN_OR_RETURN(
+      const float seconds,
+      parts().duration_head->PredictSeconds(parameters.has_video ? contexts.video : Tensor(),
+                                            contexts.audio));
+  if (!std::isfinite(seconds)) return NonFinite("the predicted duration");
+  LTX_ASSIGN_OR_RETURN(request.num_frames,
+                       sampling::FramesForDuration(seconds, request.frame_rate.value(),
+                                                   range.min_frames, range.max_frames));
+  // Sizes change, the units of the text phase do not.
+  LTX_ASSIGN_OR_RETURN(RecipePlan remade, MakePlan(request, inputs));
+  parameters = std::move(remade.parameters);
+  parameters.predicted_seconds = seconds;
+  stages = std::move(remade.stages);
+  plan = std::move(remade.units);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<StageSpec> GenerationJob::State::StageToRun(int number) {
+  StageSpec spec = stages[number - 1];
+  if (static_cast<int>(options.replaced_frames.size()) >= number) {
+    spec.replaced_frames = options.replaced_frames[number - 1];
+  }
+  if (number == 1) return spec;
+  if (parameters.has_video) {
+    LTX_ASSIGN_OR_RETURN(spec.initial.video,
+                         latents.video.Reshape({1, spec.video.tokens(), latents.video.dim(-1)}));
+  }
+  spec.initial.audio = latents.audio;
+  latents = {};
+  return spec;
+}
+
+absl::Status GenerationJob::State::Denoise(int number) {
   if (stage == nullptr) {
-    StageSpec spec = stages[number - 1];
-    if (number > 1) {
-      LTX_ASSIGN_OR_RETURN(spec.initial.video,
-                           latents.video.Reshape({1, spec.video.tokens(), latents.video.dim(-1)}));
-      spec.initial.audio = latents.audio;
-      latents = {};
-    }
+    LTX_ASSIGN_OR_RETURN(const StageSpec spec, StageToRun(number));
     LTX_ASSIGN_OR_RETURN(stage, DiffusionStage::Start(parts().transformer.get(), spec, contexts,
                                                       noise.get(), options.observer));
   }
@@ -145,15 +199,24 @@ absl::Status GenerationJob::State::DenoiseStep(int number) {
 }
 
 absl::Status GenerationJob::State::FinishStage(int number) {
-  const sampling::VideoLatentExtents& extents = stages[number - 1].video;
-  const Tensor& tokens = stage->latent(Modality::kVideo);
-  LTX_ASSIGN_OR_RETURN(latents.video, tokens.Reshape({1, extents.frames, extents.height,
-                                                      extents.width, tokens.dim(-1)}));
-  latents.audio = stage->latent(Modality::kAudio);
-  Observe(absl::StrCat("s", number, ".video.final"), tokens);
-  Observe(absl::StrCat("s", number, ".audio.final"), latents.audio);
+  for (const Modality m : sampling::kModalities) {
+    latents[m] = stage->latent(m);
+    if (latents[m].defined()) {
+      Observe(absl::StrCat("s", number, ".", ModalityName(m), ".final"), latents[m]);
+    }
+  }
   stage.reset();
-  if (number == static_cast<int>(stages.size())) contexts = {};
+  if (number == TraitsOf(request.recipe).audio_stage) shipped_audio = latents.audio;
+  if (number == static_cast<int>(stages.size())) {
+    contexts = {};
+    negative_contexts = {};
+    latents.audio = Tensor();
+  }
+  if (!parameters.has_video) return absl::OkStatus();
+  const sampling::VideoLatentExtents& extents = stages[number - 1].video;
+  LTX_ASSIGN_OR_RETURN(latents.video,
+                       latents.video.Reshape({1, extents.frames, extents.height, extents.width,
+                                              latents.video.dim(-1)}));
   return absl::OkStatus();
 }
 
@@ -200,10 +263,10 @@ absl::Status GenerationJob::State::DecodeVideo() {
 
 absl::Status GenerationJob::State::DecodeAudio() {
   const absl::StatusOr<audio_vae::Waveform> decoded =
-      audio_vae::DecodeAudio(device(), *parts().audio_decoder, *parts().vocoder, latents.audio);
+      audio_vae::DecodeAudio(device(), *parts().audio_decoder, *parts().vocoder, shipped_audio);
   if (absl::IsDataLoss(decoded.status())) return NonFinite("the waveform or its latent");
   LTX_RETURN_IF_ERROR(decoded.status());
-  latents.audio = Tensor();
+  shipped_audio = Tensor();
   LTX_ASSIGN_OR_RETURN(
       waveform, device().Allocate(decoded->samples.shape(), DType::kF32, MemoryOwner::kMedia));
   return CopyInto(device(), decoded->samples, waveform);
@@ -220,14 +283,28 @@ absl::StatusOr<std::unique_ptr<GenerationJob>> GenerationJob::Create(
 absl::StatusOr<std::unique_ptr<GenerationJob>> GenerationJob::Create(
     const Model* model, const GenerationRequest& request, const JobOptions& options) {
   LTX_RETURN_IF_ERROR(model->Validate(request));
+  GenerationRequest resolved = request;
+  if (request.auto_duration.has_value()) {
+    // Until the head has spoken, what is planned is the longest clip that it may ask for.
+    LTX_ASSIGN_OR_RETURN(
+        const FrameRange range,
+        AutoDurationRange(*request.auto_duration, request.frame_rate, model->limits()));
+    LTX_ASSIGN_OR_RETURN(resolved.num_frames, sampling::SnapFramesDown(range.max_frames));
+  }
   PlanInputs inputs;
-  inputs.ancestral_stage_1 = options.ancestral.value_or(model->parts().ancestral_stage_1);
+  inputs.model_kind = model->kind() == checkpoint::ModelKindName(checkpoint::ModelKind::kDistilled)
+                          ? checkpoint::ModelKind::kDistilled
+                          : checkpoint::ModelKind::kDev;
+  inputs.model_version = model->defaults().version;
+  inputs.ancestral_stage_1 = options.ancestral;
+  inputs.num_blocks = model->parts().transformer->num_blocks();
   inputs.encode_prompt = !options.contexts.has_value();
   inputs.compute_dtype = model->compute_dtype();
   inputs.on_cuda = absl::StartsWith(model->device().name(), "cuda");
   inputs.cuda_launch_shape = options.cuda_launch_shape;
-  return std::unique_ptr<GenerationJob>(new GenerationJob(
-      std::make_unique<State>(model, request, options, MakePlan(request, inputs))));
+  LTX_ASSIGN_OR_RETURN(RecipePlan plan, MakePlan(resolved, inputs));
+  return std::unique_ptr<GenerationJob>(new GenerationJob(std::make_unique<State>(
+      model, std::move(resolved), options, std::move(inputs), std::move(plan))));
 }
 
 const std::vector<WorkUnit>& GenerationJob::plan() const { return state_->plan; }
@@ -247,10 +324,11 @@ absl::StatusOr<UnitReport> GenerationJob::Advance() {
   }
   UnitReport report;
   report.seconds = absl::ToDoubleSeconds(absl::Now() - start);
-  PhaseSeconds& total = state_->phases[static_cast<int>(phase)];
-  total.phase = phase;
-  total.units += 1;
-  total.seconds += report.seconds;
+  const auto is_phase = [phase](const PhaseSeconds& total) { return total.phase == phase; };
+  auto total = std::find_if(state_->phases.begin(), state_->phases.end(), is_phase);
+  if (total == state_->phases.end()) total = state_->phases.insert(total, {phase, 0, 0.0});
+  total->units += 1;
+  total->seconds += report.seconds;
   report.unit = state_->plan[state_->completed];
   report.completed = ++state_->completed;
   report.total = static_cast<int>(state_->plan.size());
@@ -266,9 +344,7 @@ absl::StatusOr<GenerationResult> GenerationJob::TakeResult() {
   result.waveform = std::exchange(state_->waveform, Tensor());
   result.sample_rate = state_->model->sample_rate();
   result.parameters = state_->parameters;
-  for (const PhaseSeconds& phase : state_->phases) {
-    if (phase.units > 0) result.phases.push_back(phase);
-  }
+  result.phases = state_->phases;
   return result;
 }
 

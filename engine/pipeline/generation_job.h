@@ -31,9 +31,9 @@ struct PhaseSeconds {
 };
 
 struct GenerationResult {
-  /// f32 [F, H, W, 3] in [0, 1], owner kMedia.
+  /// f32 [F, H, W, 3] in [0, 1], owner kMedia. Undefined in a recipe without picture.
   Tensor frames;
-  /// f32 [2, N], owner kMedia.
+  /// f32 [2, N], owner kMedia. Undefined without sound.
   Tensor waveform;
   int64_t sample_rate = 0;
   EffectiveParameters parameters;
@@ -60,7 +60,8 @@ class GenerationJob {
   GenerationJob(const GenerationJob&) = delete;
   GenerationJob& operator=(const GenerationJob&) = delete;
 
-  /// All units in the order in which they run.
+  /// All units in the order in which they run. Counts may change when they become known: those of
+  /// the video decoder when it starts, and the sizes behind the units when a length is predicted.
   const std::vector<WorkUnit>& plan() const;
   /// Units finished so far; plan()[completed()] is next.
   int completed() const;

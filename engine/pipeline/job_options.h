@@ -3,7 +3,9 @@
 
 #include <memory>
 #include <optional>
+#include <vector>
 
+#include "engine/pipeline/stage_spec.h"
 #include "engine/sampling/noise_source.h"
 #include "engine/sampling/torch_cuda_generator.h"
 #include "engine/stage_observer.h"
@@ -16,8 +18,11 @@ namespace ltx::pipeline {
 struct JobOptions {
   /// Replaces the seeded generators.
   std::shared_ptr<sampling::NoiseSource> noise;
-  /// Replaces the text phase.
+  /// Replace the text phase; the negative ones are needed where a guidance pass uses them.
   std::optional<text::PromptContexts> contexts;
+  std::optional<text::PromptContexts> negative_contexts;
+  /// Latent frames that are given, for each stage; fewer lists than stages leave the others free.
+  std::vector<std::vector<ReplacedFrames>> replaced_frames;
   /// Stage-1 sampler: ancestral or plain Euler. Unset: by the model's version.
   std::optional<bool> ancestral;
   /// The GPU that torch_cuda noise stands for.

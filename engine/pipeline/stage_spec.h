@@ -13,6 +13,17 @@
 
 namespace ltx::pipeline {
 
+/// Latent frames that are given instead of generated (reference: conditioning/types, latent at an
+/// index).
+struct ReplacedFrames {
+  /// [1, N, C], tokens of whole latent frames, normalised.
+  Tensor tokens;
+  /// The latent frame they start at.
+  int64_t first_frame = 0;
+  /// 1 keeps the content exactly, 0 ignores it.
+  float strength = 1.0f;
+};
+
 /// What one denoising stage computes.
 struct StageSpec {
   /// From 1.
@@ -32,6 +43,8 @@ struct StageSpec {
   double distilled_lora_strength = 0.0;
   /// Latents to start from, [1, T, C]; undefined: zeros.
   sampling::PerModality<Tensor> initial;
+  /// In order; a later one overwrites what it overlaps.
+  std::vector<ReplacedFrames> replaced_frames;
 
   int64_t tokens(sampling::Modality modality) const {
     return modality == sampling::Modality::kVideo ? video.tokens() : audio_tokens;
