@@ -129,7 +129,11 @@ absl::Status GenerationJob::State::Run(const WorkUnit& unit) {
 }
 
 absl::StatusOr<text::PromptContexts> GenerationJob::State::Encode(const std::string& prompt) const {
-  LTX_ASSIGN_OR_RETURN(text::PromptContexts encoded, parts().prompt_encoder->Encode(prompt));
+  const auto encode = [this](absl::string_view text) {
+    return parts().prompt_encoder->Encode(text);
+  };
+  LTX_ASSIGN_OR_RETURN(const text::PromptContexts encoded,
+                       parts().prompt_cache->Get(prompt, encode));
   for (const Tensor& context : {encoded.video, encoded.audio}) {
     LTX_ASSIGN_OR_RETURN(const bool finite, device().AllFinite(context));
     if (!finite) return NonFinite("the encoded prompt");
