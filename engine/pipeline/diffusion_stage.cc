@@ -8,6 +8,7 @@
 #include "engine/audio_vae/latent_grid.h"
 #include "engine/dit/x0.h"
 #include "engine/pipeline/error_details.h"
+#include "engine/pipeline/media_transfer.h"
 #include "kernels/host_copy.h"
 #include "kernels/status_macros.h"
 
@@ -21,10 +22,6 @@ using sampling::PerModality;
 
 dit::StreamKind KindOf(Modality modality) {
   return modality == Modality::kVideo ? dit::StreamKind::kVideo : dit::StreamKind::kAudio;
-}
-
-int64_t TokensOf(const StageSpec& spec, Modality modality) {
-  return modality == Modality::kVideo ? spec.video.tokens() : spec.audio_tokens;
 }
 
 std::vector<float> PositionsOf(const StageSpec& spec, Modality modality) {
@@ -45,8 +42,10 @@ absl::StatusOr<std::unique_ptr<DiffusionStage>> DiffusionStage::Start(
     const StageObserver& observer) {
   std::unique_ptr<DiffusionStage> stage(new DiffusionStage(transformer, spec.number, observer));
   PerModality<sampling::LatentState> states;
+  int draws = 0;
   for (const Modality m : kModalities) {
-    LTX_ASSIGN_OR_RETURN(states[m], stage->StartState(m, spec, noise));
+    if (spec.tokens(m) == 0) continue;
+    LTX_ASSIGN_OR_RETURN(states[m], stage->StartState(m, spec, draws++, noise));
     LTX_RETURN_IF_ERROR(stage->PrepareStream(m, spec, contexts, states[m]));
   }
   sampling::DenoisingLoop::Options options;
@@ -73,13 +72,13 @@ absl::StatusOr<std::unique_ptr<DiffusionStage>> DiffusionStage::Start(
 }
 
 absl::StatusOr<sampling::LatentState> DiffusionStage::StartState(
-    Modality modality, const StageSpec& spec, sampling::NoiseSource* noise) const {
+    Modality modality, const StageSpec& spec, int draw, sampling::NoiseSource* noise) const {
   Device& device = transformer_->device();
   const DType dtype = transformer_->dtype();
   const checkpoint::TransformerConfig& config = transformer_->config();
   const int64_t channels =
       modality == Modality::kVideo ? config.in_channels : config.audio_in_channels;
-  const Shape shape{1, TokensOf(spec, modality), channels};
+  const Shape shape{1, spec.tokens(modality), channels};
   Tensor initial = spec.initial[modality];
   if (initial.defined()) {
     if (initial.shape() != shape) {
@@ -93,15 +92,47 @@ absl::StatusOr<sampling::LatentState> DiffusionStage::StartState(
     LTX_ASSIGN_OR_RETURN(initial, ZeroTensor(device, shape, dtype));
   }
   LTX_ASSIGN_OR_RETURN(sampling::LatentState state, sampling::GeneratedState(device, initial));
-  const int index = modality == Modality::kVideo ? 0 : 1;
+  if (modality == Modality::kVideo && !spec.replaced_frames.empty()) {
+    LTX_RETURN_IF_ERROR(ReplaceFrames(spec, &state));
+  }
   LTX_ASSIGN_OR_RETURN(
       const Tensor drawn,
-      noise->Draw(device, {sampling::NoiseDraw::Use::kInitial, spec.number, modality, index}, shape,
+      noise->Draw(device, {sampling::NoiseDraw::Use::kInitial, spec.number, modality, draw}, shape,
                   dtype));
   LTX_ASSIGN_OR_RETURN(state.latent, sampling::AddNoise(device, state, drawn, spec.noise_scale));
   Observe(absl::StrCat(ModalityName(modality), ".noised"), state.latent);
   Observe(absl::StrCat(ModalityName(modality), ".denoise_mask"), state.device_mask);
   return state;
+}
+
+absl::Status DiffusionStage::ReplaceFrames(const StageSpec& spec,
+                                           sampling::LatentState* state) const {
+  Device& device = transformer_->device();
+  const int64_t frame_tokens = spec.video.height * spec.video.width;
+  const Shape& shape = state->clean.shape();
+  LTX_ASSIGN_OR_RETURN(const Tensor clean,
+                       device.Allocate(shape, state->clean.dtype(), MemoryOwner::kActivations));
+  LTX_RETURN_IF_ERROR(CopyInto(device, state->clean, clean));
+  LTX_ASSIGN_OR_RETURN(const Tensor rows, clean.Reshape({shape.dim(1), shape.dim(2)}));
+  for (const ReplacedFrames& frames : spec.replaced_frames) {
+    const int64_t begin = frames.first_frame * frame_tokens;
+    const int64_t count = frames.tokens.dim(1);
+    if (begin < 0 || count % frame_tokens != 0 || begin + count > shape.dim(1) ||
+        frames.tokens.dim(2) != shape.dim(2)) {
+      return absl::InternalError(absl::StrCat("stage ", spec.number, " gets latent frames ",
+                                              frames.tokens.shape().ToString(), " at frame ",
+                                              frames.first_frame, " of ", shape.ToString()));
+    }
+    LTX_ASSIGN_OR_RETURN(Tensor tokens, device.Cast(frames.tokens, clean.dtype()));
+    LTX_ASSIGN_OR_RETURN(tokens, tokens.Reshape({count, shape.dim(2)}));
+    LTX_ASSIGN_OR_RETURN(const Tensor target, rows.Rows(begin, begin + count));
+    LTX_RETURN_IF_ERROR(CopyInto(device, tokens, target));
+    std::fill_n(state->mask.begin() + begin, count, 1.0f - frames.strength);
+  }
+  state->clean = clean;
+  LTX_ASSIGN_OR_RETURN(state->device_mask,
+                       TensorFromFloats(device, state->mask, {shape.dim(0), shape.dim(1)}));
+  return absl::OkStatus();
 }
 
 absl::Status DiffusionStage::PrepareStream(Modality modality, const StageSpec& spec,
@@ -110,7 +141,7 @@ absl::Status DiffusionStage::PrepareStream(Modality modality, const StageSpec& s
   Device& device = transformer_->device();
   Stream& stream = streams_[modality];
   dit::StreamLayout layout;
-  layout.tokens = TokensOf(spec, modality);
+  layout.tokens = spec.tokens(modality);
   layout.positions = PositionsOf(spec, modality);
   // The first latent frame is a single pixel frame in every run, with or without keyframe slots.
   if (modality == Modality::kVideo) layout.keyframes_mask = sampling::FirstFrameMask(spec.video);
@@ -130,20 +161,24 @@ absl::Status DiffusionStage::PrepareStream(Modality modality, const StageSpec& s
 absl::StatusOr<PerModality<Tensor>> DiffusionStage::Denoise(const PerModality<Tensor>& latents,
                                                             float sigma) const {
   PerModality<dit::Modality> inputs;
+  PerModality<const dit::Modality*> present;
   for (const Modality m : kModalities) {
+    if (!latents[m].defined()) continue;
     inputs[m] = streams_[m].input;
     inputs[m].latent = latents[m];
     inputs[m].sigma = {sigma};
     inputs[m].timesteps = sampling::TokenTimesteps(streams_[m].mask, sigma);
+    present[m] = &inputs[m];
   }
   LTX_ASSIGN_OR_RETURN(const dit::Prediction prediction,
-                       dit::PredictDenoised(*transformer_, &inputs.video, &inputs.audio));
+                       dit::PredictDenoised(*transformer_, present.video, present.audio));
   return PerModality<Tensor>{prediction.denoised.video, prediction.denoised.audio};
 }
 
 absl::Status DiffusionStage::Step() {
   LTX_RETURN_IF_ERROR(loop_->Step());
   for (const Modality m : kModalities) {
+    if (!latent(m).defined()) continue;
     LTX_ASSIGN_OR_RETURN(const bool finite, transformer_->device().AllFinite(latent(m)));
     if (!finite) {
       const std::string where = absl::StrCat("stage", number_, " step ", loop_->completed(), " of ",

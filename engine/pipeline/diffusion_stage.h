@@ -16,8 +16,8 @@
 
 namespace ltx::pipeline {
 
-/// A joint audio-video denoising stage of an unguided recipe: states, noise, then one model
-/// evaluation a step (reference: utils/blocks.py:DiffusionStage).
+/// A denoising stage of the modalities that are present: states, noise, then one model evaluation a
+/// step (reference: utils/blocks.py:DiffusionStage).
 class DiffusionStage {
  public:
   /// Draws the starting noise (video, then audio) and prepares positions and masks. The transformer
@@ -35,16 +35,18 @@ class DiffusionStage {
   /// became NaN or infinite.
   absl::Status Step();
 
-  /// The current latent, [1, T, C].
+  /// The current latent, [1, T, C]; undefined for an absent modality.
   const Tensor& latent(sampling::Modality modality) const { return loop_->latent(modality); }
 
  private:
   DiffusionStage(const dit::Transformer* transformer, int number, StageObserver observer)
       : transformer_(transformer), number_(number), observer_(std::move(observer)) {}
 
+  /// `draw` counts the starting points drawn before.
   absl::StatusOr<sampling::LatentState> StartState(sampling::Modality modality,
-                                                   const StageSpec& spec,
+                                                   const StageSpec& spec, int draw,
                                                    sampling::NoiseSource* noise) const;
+  absl::Status ReplaceFrames(const StageSpec& spec, sampling::LatentState* state) const;
   absl::Status PrepareStream(sampling::Modality modality, const StageSpec& spec,
                              const text::PromptContexts& contexts,
                              const sampling::LatentState& state);

@@ -77,16 +77,17 @@ absl::Status CheckFrames(int64_t num_frames, const RequestLimits& limits) {
 }
 
 // Sound is as long as the picture and has at least one latent frame.
-absl::Status CheckSound(const GenerationRequest& request, const RequestLimits& limits) {
+absl::Status CheckSound(int64_t num_frames, const GenerationRequest& request,
+                        const RequestLimits& limits) {
   if (request.video_only) return absl::OkStatus();
   const auto has_sound = [&request](int64_t frames) {
     return sampling::AudioLatentFrames(static_cast<double>(frames) / request.frame_rate.value()) >=
            1;
   };
-  if (has_sound(request.num_frames)) return absl::OkStatus();
-  int64_t longer = request.num_frames;
+  if (has_sound(num_frames)) return absl::OkStatus();
+  int64_t longer = num_frames;
   while (longer <= limits.max_frames && !has_sound(longer)) longer += kFrameStep;
-  return Refuse(kReasonFrameLimit, "num_frames", absl::StrCat(request.num_frames),
+  return Refuse(kReasonFrameLimit, "num_frames", absl::StrCat(num_frames),
                 longer <= limits.max_frames ? absl::StrCat(longer) : "none",
                 absl::StrCat("at frame_rate ", request.frame_rate.ToString(),
                              " it is too short to have sound"));
@@ -181,12 +182,16 @@ absl::Status CheckGuidance(const GenerationRequest& request) {
 }
 
 absl::Status CheckLength(const GenerationRequest& request, const RequestLimits& limits) {
-  if (request.auto_duration.has_value()) {
-    LTX_RETURN_IF_ERROR(
-        AutoDurationRange(*request.auto_duration, request.frame_rate, limits).status());
+  if (!request.auto_duration.has_value()) {
+    LTX_RETURN_IF_ERROR(CheckFrames(request.num_frames, limits));
+    return CheckSound(request.num_frames, request, limits);
   }
-  LTX_RETURN_IF_ERROR(CheckFrames(request.num_frames, limits));
-  return CheckSound(request, limits);
+  LTX_ASSIGN_OR_RETURN(const FrameRange range, AutoDurationRange(*request.auto_duration,
+                                                                 request.frame_rate, limits));
+  RequestLimits within = limits;
+  within.min_frames = range.min_frames;
+  return CheckSound(NearestFrameCounts(range.min_frames, within).above.value_or(range.max_frames),
+                    request, limits);
 }
 
 absl::Status UnknownName(absl::string_view field, absl::string_view name,

@@ -2,12 +2,18 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
 #include <limits>
+#include <map>
+#include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "engine/pipeline/error_details.h"
+#include "engine/pipeline/recipe.h"
+#include "engine/pipeline/request_fields.h"
 
 namespace ltx::pipeline {
 namespace {
@@ -114,36 +120,146 @@ TEST(GenerationRequestTest, ChecksThePrompt) {
   }
 }
 
-TEST(GenerationRequestTest, RefusesEveryFieldTheRecipesCannotHonour) {
-  using Setter = std::function<void(GenerationRequest*)>;
-  const std::pair<std::string, Setter> fields[] = {
+using Setter = std::function<void(GenerationRequest*)>;
+
+/// A value for each field that not every recipe honours.
+const std::map<std::string, Setter>& Setters() {
+  static const auto* const setters = new std::map<std::string, Setter>{
+      {"width", [](auto* r) { r->width = 192; }},
+      {"height", [](auto* r) { r->height = 128; }},
+      {"video_only", [](auto* r) { r->video_only = true; }},
       {"negative_prompt", [](auto* r) { r->negative_prompt = ""; }},
       {"num_inference_steps", [](auto* r) { r->num_inference_steps = 8; }},
-      {"video_cfg_guidance_scale", [](auto* r) { r->video_cfg_guidance_scale = 1.0; }},
-      {"video_stg_guidance_scale", [](auto* r) { r->video_stg_guidance_scale = 0.0; }},
-      {"video_rescale_scale", [](auto* r) { r->video_rescale_scale = 0.7; }},
-      {"video_stg_blocks", [](auto* r) { r->video_stg_blocks = std::vector<int64_t>{28}; }},
-      {"video_skip_step", [](auto* r) { r->video_skip_step = 1; }},
-      {"a2v_guidance_scale", [](auto* r) { r->a2v_guidance_scale = 3.0; }},
-      {"audio_cfg_guidance_scale", [](auto* r) { r->audio_cfg_guidance_scale = 7.0; }},
-      {"audio_stg_guidance_scale", [](auto* r) { r->audio_stg_guidance_scale = 1.0; }},
-      {"audio_rescale_scale", [](auto* r) { r->audio_rescale_scale = 0.7; }},
-      {"audio_stg_blocks", [](auto* r) { r->audio_stg_blocks = std::vector<int64_t>{}; }},
-      {"audio_skip_step", [](auto* r) { r->audio_skip_step = 1; }},
-      {"v2a_guidance_scale", [](auto* r) { r->v2a_guidance_scale = 3.0; }},
+      {"video_cfg_guidance_scale", [](auto* r) { r->guidance.video.cfg_scale = 1.0; }},
+      {"video_stg_guidance_scale", [](auto* r) { r->guidance.video.stg_scale = 0.0; }},
+      {"video_rescale_scale", [](auto* r) { r->guidance.video.rescale_scale = 0.7; }},
+      {"video_stg_blocks", [](auto* r) { r->guidance.video.stg_blocks = std::vector<int64_t>{28}; }},
+      {"video_skip_step", [](auto* r) { r->guidance.video.skip_step = 1; }},
+      {"a2v_guidance_scale", [](auto* r) { r->guidance.video.modality_scale = 3.0; }},
+      {"audio_cfg_guidance_scale", [](auto* r) { r->guidance.audio.cfg_scale = 7.0; }},
+      {"audio_stg_guidance_scale", [](auto* r) { r->guidance.audio.stg_scale = 1.0; }},
+      {"audio_rescale_scale", [](auto* r) { r->guidance.audio.rescale_scale = 0.7; }},
+      {"audio_stg_blocks", [](auto* r) { r->guidance.audio.stg_blocks = std::vector<int64_t>{}; }},
+      {"audio_skip_step", [](auto* r) { r->guidance.audio.skip_step = 1; }},
+      {"v2a_guidance_scale", [](auto* r) { r->guidance.audio.modality_scale = 3.0; }},
+      {"guidance_batching", [](auto* r) { r->guidance_batching = GuidanceBatching::kBatched; }},
+      {"distilled_lora_strength_stage_1",
+       [](auto* r) { r->distilled_lora_strength_stage_1 = 0.5; }},
+      {"distilled_lora_strength_stage_2",
+       [](auto* r) { r->distilled_lora_strength_stage_2 = 0.5; }},
       {"num_generated_keyframes", [](auto* r) { r->num_generated_keyframes = 1; }},
   };
-  for (const Recipe recipe : {Recipe::kDistilled, Recipe::kDistilledOneStage}) {
-    for (const auto& [name, set] : fields) {
-      GenerationRequest request = Good();
-      request.recipe = recipe;
-      set(&request);
-      EXPECT_EQ(DetailOf(request).reason, kReasonUnsupportedField) << name;
-      EXPECT_EQ(DetailOf(request).field, name);
-      const absl::Status status = ValidateRequest(request, kLimits);
-      EXPECT_NE(status.message().find(std::string(RecipeName(recipe))), std::string::npos);
+  return *setters;
+}
+
+std::set<std::string> HonouredBy(Recipe recipe, bool video_only) {
+  std::set<std::string> honoured;
+  for (const auto& [name, set] : Setters()) {
+    GenerationRequest request = Good();
+    request.recipe = recipe;
+    if (!TraitsOf(recipe).video) request.width = request.height = 0;
+    request.video_only = video_only;
+    set(&request);
+    const absl::Status status = CheckRecipeFields(request);
+    if (status.ok()) {
+      honoured.insert(name);
+      continue;
     }
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+    EXPECT_EQ(GetErrorDetail(status)->reason, kReasonUnsupportedField) << name;
+    EXPECT_EQ(GetErrorDetail(status)->field, name);
   }
+  return honoured;
+}
+
+TEST(RequestFieldsTest, EachRecipeHonoursItsFieldsAndRefusesTheOthersByName) {
+  for (const RequestField& field : RecipeDependentFields()) {
+    EXPECT_EQ(Setters().count(std::string(field.name)), 1u) << field.name;
+  }
+  EXPECT_EQ(Setters().size(), RecipeDependentFields().size());
+
+  const std::set<std::string> picture = {"width", "height", "video_only"};
+  const std::set<std::string> shared = {"negative_prompt", "num_inference_steps",
+                                        "guidance_batching"};
+  const std::set<std::string> video = {"video_cfg_guidance_scale", "video_stg_guidance_scale",
+                                       "video_rescale_scale", "video_stg_blocks",
+                                       "video_skip_step"};
+  const std::set<std::string> audio = {"audio_cfg_guidance_scale", "audio_stg_guidance_scale",
+                                       "audio_rescale_scale", "audio_stg_blocks",
+                                       "audio_skip_step"};
+  const std::set<std::string> both = {"a2v_guidance_scale", "v2a_guidance_scale"};
+  const auto join = [](std::initializer_list<std::set<std::string>> sets) {
+    std::set<std::string> all;
+    for (const auto& set : sets) all.insert(set.begin(), set.end());
+    return all;
+  };
+  const std::set<std::string> guided = join({picture, shared, video, audio, both});
+  EXPECT_EQ(HonouredBy(Recipe::kDistilled, false), picture);
+  EXPECT_EQ(HonouredBy(Recipe::kDistilledOneStage, false), picture);
+  EXPECT_EQ(HonouredBy(Recipe::kOneStage, false), guided);
+  EXPECT_EQ(HonouredBy(Recipe::kTwoStage, false),
+            join({guided, {"distilled_lora_strength_stage_2"}}));
+  EXPECT_EQ(HonouredBy(Recipe::kTwoStageHq, false),
+            join({guided, {"distilled_lora_strength_stage_1", "distilled_lora_strength_stage_2"}}));
+  EXPECT_EQ(HonouredBy(Recipe::kT2a, false), join({shared, audio}));
+  EXPECT_EQ(HonouredBy(Recipe::kOneStage, true), join({picture, shared, video}));
+}
+
+TEST(GenerationRequestTest, ChecksNumbersOfGuidance) {
+  const double nan = std::nan("");
+  const std::tuple<std::string, std::string, Setter> broken[] = {
+      {"video_cfg_guidance_scale", "nan", [&](auto* r) { r->guidance.video.cfg_scale = nan; }},
+      {"audio_stg_guidance_scale", "inf", [](auto* r) { r->guidance.audio.stg_scale = HUGE_VAL; }},
+      {"v2a_guidance_scale", "nan", [&](auto* r) { r->guidance.audio.modality_scale = nan; }},
+      {"video_rescale_scale", "1.5", [](auto* r) { r->guidance.video.rescale_scale = 1.5; }},
+      {"audio_skip_step", "-1", [](auto* r) { r->guidance.audio.skip_step = -1; }},
+      {"video_stg_blocks", "-3", [](auto* r) { r->guidance.video.stg_blocks = std::vector<int64_t>{1, -3}; }},
+      {"num_inference_steps", "1", [](auto* r) { r->num_inference_steps = 1; }},
+      {"num_inference_steps", "1001", [](auto* r) { r->num_inference_steps = 1001; }},
+      {"distilled_lora_strength_stage_2", "2.5",
+       [](auto* r) { r->distilled_lora_strength_stage_2 = 2.5; }},
+      {"negative_prompt", "of 101 bytes",
+       [](auto* r) { r->negative_prompt = std::string(101, 'a'); }},
+  };
+  for (const auto& [field, value, set] : broken) {
+    GenerationRequest request = Good();
+    request.recipe = Recipe::kTwoStage;
+    request.width = 128;
+    set(&request);
+    EXPECT_EQ(DetailOf(request).field, field);
+    EXPECT_EQ(DetailOf(request).value, value);
+    EXPECT_FALSE(DetailOf(request).legal.empty()) << field;
+  }
+}
+
+TEST(GenerationRequestTest, AutomaticDurationStaysInTheModelsRange) {
+  GenerationRequest request = Good();
+  request.auto_duration.emplace();
+  EXPECT_EQ(ValidateRequest(request, kLimits), absl::OkStatus());
+  const FrameRange range = *AutoDurationRange({}, FrameRate(), kLimits);
+  EXPECT_EQ(range.min_frames, 24);
+  EXPECT_EQ(range.max_frames, 49);
+  for (const auto& [low, high, field] :
+       {std::tuple<double, double, std::string>{0.0, 1.5, "auto_duration.min_seconds"},
+        {std::nan(""), 1.5, "auto_duration.min_seconds"},
+        {1.5, 1.0, "auto_duration.max_seconds"},
+        {1.0, std::nan(""), "auto_duration.max_seconds"},
+        {1.0, 20.0, "auto_duration.max_seconds"},
+        // 27 to 30 frames: between two counts of the grid.
+        {27.0 / 24, 30.0 / 24, "auto_duration.max_seconds"}}) {
+    request.auto_duration->min_seconds = low;
+    request.auto_duration->max_seconds = high;
+    EXPECT_EQ(DetailOf(request).field, field) << low << " " << high;
+    EXPECT_EQ(DetailOf(request).reason, kReasonFrameLimit);
+  }
+}
+
+TEST(GenerationRequestTest, WithoutSoundAShortClipIsLegal) {
+  GenerationRequest request = Good();
+  request.num_frames = 1;
+  request.frame_rate = *FrameRate::FromDouble(60);
+  request.video_only = true;
+  EXPECT_EQ(ValidateRequest(request, {1, 49, 96, 256, 100}), absl::OkStatus());
 }
 
 TEST(GenerationRequestTest, NoiseDtypeIsALatentDtype) {
@@ -155,9 +271,6 @@ TEST(GenerationRequestTest, NoiseDtypeIsALatentDtype) {
 }
 
 TEST(GenerationRequestTest, NamesRoundTrip) {
-  EXPECT_EQ(*ParseRecipe("distilled"), Recipe::kDistilled);
-  EXPECT_EQ(*ParseRecipe("distilled_one_stage"), Recipe::kDistilledOneStage);
-  EXPECT_FALSE(ParseRecipe("two_stage").ok());
   EXPECT_EQ(*ParseNoiseGenerator("torch_cpu"), NoiseGenerator::kTorchCpu);
   EXPECT_EQ(*ParseNoiseGenerator("torch_cuda"), NoiseGenerator::kTorchCuda);
   EXPECT_FALSE(ParseNoiseGenerator("").ok());

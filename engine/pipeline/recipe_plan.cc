@@ -127,7 +127,6 @@ class StageBuilder {
         }
         break;
       case StageSampler::kRes2s:
-        sampler.kind = sampling::Sampler::Kind::kRes2s;
         break;
     }
     return sampler;
