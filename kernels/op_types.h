@@ -6,23 +6,12 @@
 #include <memory>
 #include <optional>
 
+#include "kernels/op_enums.h"
 #include "kernels/tensor.h"
 
 namespace ltx {
 
 /// Operands and options of the operations in kernels/device.h.
-
-/// Pointwise functions. Evaluated in float, rounded once to the tensor's dtype.
-enum class Activation : uint8_t {
-  kNone,
-  /// x / (1 + e^-x).
-  kSilu,
-  /// 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))).
-  kGeluTanh,
-  kTanh,
-  kSigmoid,
-  kExp,
-};
 
 /// Weights in the form a device wants them: packed, concatenated, or as they were. Made once at
 /// load by Device::Prepare*, then only read.
@@ -48,9 +37,6 @@ struct ConvWeight {
   Shape kernel;
   bool defined() const { return prepared != nullptr; }
 };
-
-/// How a convolution sees the outside of its input along one axis.
-enum class PadMode : uint8_t { kZeros, kReplicate, kReflect, kCircular };
 
 struct AxisGeometry {
   int64_t stride = 1;
