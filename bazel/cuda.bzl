@@ -15,7 +15,7 @@ cuda_toolkit_info = rule(
 # Targets that hold CUDA code exist in builds with --config=cuda only; others skip them.
 CUDA_ONLY = select({
     "//bazel:cuda_on": [],
-    "//conditions:default": ["@platforms//:incompatible"],
+    "//conditions:default": ["//bazel:without_cuda"],
 })
 
 # Machine code for Hopper with its own instructions (wgmma, bulk copies: the "a" target), and PTX of

@@ -13,14 +13,18 @@ absl::StatusOr<Tensor> CudaDevice::Rope(const Tensor& /*x*/, int64_t /*heads*/,
   return Unimplemented("Rope");
 }
 
-absl::StatusOr<Tensor> CudaDevice::Attention(const Tensor& /*q*/, const Tensor& /*k*/,
-                                             const Tensor& /*v*/,
+absl::StatusOr<Tensor> CudaDevice::Attention(const Columns& /*q*/, const Columns& /*k*/,
+                                             const Columns& /*v*/,
                                              const AttentionOptions& /*options*/) {
   return Unimplemented("Attention");
 }
 
-absl::StatusOr<Tensor> CudaDevice::HeadGate(const Tensor& /*x*/, const Tensor& /*logits*/) {
+absl::Status CudaDevice::HeadGate(Tensor* /*x*/, const Columns& /*logits*/) {
   return Unimplemented("HeadGate");
+}
+
+absl::Status CudaDevice::NormRopeInPlace(absl::Span<const NormRopePart> /*parts*/) {
+  return Unimplemented("NormRopeInPlace");
 }
 
 }  // namespace ltx::cuda

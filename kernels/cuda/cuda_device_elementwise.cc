@@ -59,4 +59,8 @@ absl::StatusOr<Tensor> CudaDevice::AddSpatialNoise(const Tensor& /*x*/, const Te
   return Unimplemented("AddSpatialNoise");
 }
 
+absl::StatusOr<Tensor> CudaDevice::OuterSum(const Tensor& /*a*/, const Tensor& /*b*/) {
+  return Unimplemented("OuterSum");
+}
+
 }  // namespace ltx::cuda

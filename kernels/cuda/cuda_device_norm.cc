@@ -38,4 +38,10 @@ absl::StatusOr<Tensor> CudaDevice::GroupNorm(const Tensor& /*x*/, const Tensor& 
   return Unimplemented("GroupNorm");
 }
 
+absl::StatusOr<std::vector<Tensor>> CudaDevice::ResidualNorm(
+    Tensor* /*state*/, const ResidualUpdate& /*update*/, float /*epsilon*/,
+    absl::Span<const NormReading> /*readings*/) {
+  return Unimplemented("ResidualNorm");
+}
+
 }  // namespace ltx::cuda
