@@ -63,6 +63,19 @@ absl::Status CheckVector(absl::string_view operation, const Tensor& x, const Ten
   return absl::OkStatus();
 }
 
+absl::Status CheckColumns(absl::string_view operation, const Columns& columns, int min_rank) {
+  if (absl::Status status = CheckFloat(operation, columns.tensor, min_rank); !status.ok()) {
+    return status;
+  }
+  if (columns.begin < 0 || columns.width < 0 || columns.begin > columns.pitch() - columns.width) {
+    return OperandError(
+        operation,
+        absl::StrCat("columns [", columns.begin, ", ", columns.begin + columns.width, ")"),
+        {&columns.tensor});
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckRowVectors(absl::string_view operation, const Tensor& x,
                              const RowVectors& vectors) {
   const Tensor& rows = vectors.rows;

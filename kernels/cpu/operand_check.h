@@ -30,6 +30,9 @@ absl::Status CheckOptionalVector(absl::string_view operation, const Tensor& x, c
 absl::Status CheckVector(absl::string_view operation, const Tensor& x, const Tensor& vector,
                          int64_t length);
 
+/// `columns` lie inside a tensor that passes CheckFloat.
+absl::Status CheckColumns(absl::string_view operation, const Columns& columns, int min_rank = 1);
+
 /// `vectors` gives every token of x [B, ..., D] a row, with every index in range.
 absl::Status CheckRowVectors(absl::string_view operation, const Tensor& x,
                              const RowVectors& vectors);
