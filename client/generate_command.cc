@@ -15,6 +15,7 @@
 #include "client/failure.h"
 #include "client/json_output.h"
 #include "client/progress_line.h"
+#include "client/recipe_help.h"
 #include "client/video_client.h"
 
 namespace ltx::client {
@@ -125,6 +126,18 @@ void AddSizeFlags(CLI::App* app, v1::GenerateVideoRequest* request) {
   Optional<int32_t>(
       app, "--num-frames", [request](int32_t v) { request->set_num_frames(v); },
       "8k + 1; default: the model's own");
+  app->add_option_function<std::vector<double>>(
+         "--auto-duration",
+         [request](const std::vector<double>& bounds) {
+           v1::AutoDuration* duration = request->mutable_auto_duration();
+           if (!bounds.empty()) duration->set_min_seconds(bounds[0]);
+           if (bounds.size() > 1) duration->set_max_seconds(bounds[1]);
+         },
+         "Instead of --num-frames: let the duration head choose, between MIN and MAX seconds")
+      ->expected(0, 2)
+      ->type_name("MIN MAX");
+  app->add_flag_callback(
+      "--video-only", [request] { request->set_video_only(true); }, "Leave out the sound");
   Optional<double>(
       app, "--frame-rate", [request](double v) { request->set_frame_rate(v); },
       "Frames per second; default: the model's own");
@@ -133,29 +146,86 @@ void AddSizeFlags(CLI::App* app, v1::GenerateVideoRequest* request) {
       "Default: 10, as in the reference");
 }
 
+/// The flags of one modality's guidance, in the words of the reference's command line.
+struct ModalityFlags {
+  std::string name, what, modality_flag, modality_help;
+  void (v1::GenerateVideoRequest::*set_cfg)(double);
+  void (v1::GenerateVideoRequest::*set_stg)(double);
+  void (v1::GenerateVideoRequest::*set_rescale)(double);
+  void (v1::GenerateVideoRequest::*set_modality)(double);
+  void (v1::GenerateVideoRequest::*set_skip_step)(int32_t);
+  void (v1::GenerateVideoRequest::*add_stg_block)(int32_t);
+};
+
+void AddModalityFlags(CLI::App* app, v1::GenerateVideoRequest* request,
+                      const ModalityFlags& flags) {
+  const std::string prefix = "--" + flags.name + "-";
+  const auto scale = [&](const std::string& name, const std::string& help, auto set) {
+    Optional<double>(
+        app, name, [request, set](double v) { (request->*set)(v); }, help);
+  };
+  scale(prefix + "cfg-guidance-scale",
+        "Classifier-free guidance: how far " + flags.what +
+            " is pushed from the negative prompt towards the prompt; 1: off",
+        flags.set_cfg);
+  scale(prefix + "stg-guidance-scale",
+        "Spatio-temporal guidance: how far it is pushed from what perturbed blocks make; 0: off",
+        flags.set_stg);
+  Optional<std::vector<int32_t>>(
+      app, prefix + "stg-blocks",
+      [request, add = flags.add_stg_block](const std::vector<int32_t>& blocks) {
+        for (const int32_t block : blocks) (request->*add)(block);
+      },
+      "Blocks whose self-attention the perturbed pass skips, counted from 0");
+  scale(prefix + "rescale-scale",
+        "How much of the contrast that guidance adds is taken back, 0 to 1", flags.set_rescale);
+  scale(flags.modality_flag, flags.modality_help, flags.set_modality);
+  Optional<int32_t>(
+      app, prefix + "skip-step",
+      [request, set = flags.set_skip_step](int32_t v) { (request->*set)(v); },
+      "N: only every (N + 1)-th step is evaluated for it, the others keep the last prediction");
+}
+
 void AddGuidanceFlags(CLI::App* app, v1::GenerateVideoRequest* request) {
-  const std::string only_guided = "Recipes with guidance only: ";
+  using Request = v1::GenerateVideoRequest;
   Optional<std::string>(
       app, "--negative-prompt",
       [request](const std::string& v) { request->set_negative_prompt(v); },
-      only_guided + "what to avoid");
+      "What guidance steers away from; default: a list of common faults");
   Optional<int32_t>(
       app, "--num-inference-steps", [request](int32_t v) { request->set_num_inference_steps(v); },
-      "Recipes with a free schedule only: denoising steps");
-  const auto scale = [&](const std::string& name, const std::string& help, auto set) {
-    Optional<double>(
-        app, name, [request, set](double v) { (request->*set)(v); }, only_guided + help);
-  };
-  using Request = v1::GenerateVideoRequest;
-  scale("--video-cfg-guidance-scale", "CFG of the picture", &Request::set_video_cfg_guidance_scale);
-  scale("--video-stg-guidance-scale", "STG of the picture", &Request::set_video_stg_guidance_scale);
-  scale("--video-rescale-scale", "rescale of the picture", &Request::set_video_rescale_scale);
-  scale("--a2v-guidance-scale", "modality guidance of the picture",
-        &Request::set_a2v_guidance_scale);
-  scale("--audio-cfg-guidance-scale", "CFG of the sound", &Request::set_audio_cfg_guidance_scale);
-  scale("--audio-stg-guidance-scale", "STG of the sound", &Request::set_audio_stg_guidance_scale);
-  scale("--audio-rescale-scale", "rescale of the sound", &Request::set_audio_rescale_scale);
-  scale("--v2a-guidance-scale", "modality guidance of the sound", &Request::set_v2a_guidance_scale);
+      "Denoising steps of a free schedule");
+  AddModalityFlags(
+      app, request,
+      {"video", "the picture", "--a2v-guidance-scale",
+       "How far the picture is pushed from what it would be without hearing the sound; 1: off",
+       &Request::set_video_cfg_guidance_scale, &Request::set_video_stg_guidance_scale,
+       &Request::set_video_rescale_scale, &Request::set_a2v_guidance_scale,
+       &Request::set_video_skip_step, &Request::add_video_stg_blocks});
+  AddModalityFlags(
+      app, request,
+      {"audio", "the sound", "--v2a-guidance-scale",
+       "How far the sound is pushed from what it would be without seeing the picture; 1: off",
+       &Request::set_audio_cfg_guidance_scale, &Request::set_audio_stg_guidance_scale,
+       &Request::set_audio_rescale_scale, &Request::set_v2a_guidance_scale,
+       &Request::set_audio_skip_step, &Request::add_audio_stg_blocks});
+  app->add_option_function<std::string>(
+         "--guidance-batching",
+         [request](const std::string& v) {
+           request->set_guidance_batching(v == "batched"      ? v1::GUIDANCE_BATCHING_BATCHED
+                                          : v == "sequential" ? v1::GUIDANCE_BATCHING_SEQUENTIAL
+                                                              : v1::GUIDANCE_BATCHING_UNSPECIFIED);
+         },
+         "auto, batched or sequential: the passes of a step in one forward or one by one")
+      ->check(CLI::IsMember({"auto", "batched", "sequential"}));
+  Optional<double>(
+      app, "--distilled-lora-strength-stage-1",
+      [request](double v) { request->set_distilled_lora_strength_stage_1(v); },
+      "Strength of the distilled LoRA in the first stage, 0 to 2");
+  Optional<double>(
+      app, "--distilled-lora-strength-stage-2",
+      [request](double v) { request->set_distilled_lora_strength_stage_2(v); },
+      "The same in the second stage");
   app->add_flag_callback(
       "--enhance-prompt", [request] { request->set_enhance_prompt(true); },
       "Let the text model rewrite the prompt, where it can");
@@ -193,14 +263,15 @@ Command AddGenerateCommand(CLI::App* app) {
       command, "--prompt", [flags](const std::string& v) { flags->request.set_prompt(v); },
       "What to show and to be heard")
       ->required();
-  command->add_option("--output", flags->output, "File to write: .mp4, or .png for one frame");
+  command->add_option("--output", flags->output,
+                      "File to write: .mp4, .png for one frame, .wav for sound alone");
   Optional<std::string>(
       command, "--server-output",
       [flags](const std::string& v) { flags->request.set_output_path(v); },
       "Let the server write the file to this path of its own, instead of --output");
   Optional<std::string>(
       command, "--recipe", [flags](const std::string& v) { flags->request.set_recipe(v); },
-      "distilled: half size, x2 upsampling, refinement; distilled_one_stage: full size at once");
+      "How the clip is made: " + RecipeNames() + "; with --help: what it does and takes");
   AddSizeFlags(command, &flags->request);
   AddNoiseFlags(command, flags.get());
   AddGuidanceFlags(command, &flags->request);
@@ -208,6 +279,7 @@ Command AddGenerateCommand(CLI::App* app) {
                       "Give up after this many seconds; 0: never");
   command->add_flag("--quiet", flags->quiet, "No progress");
   command->add_flag("--json", flags->json, "Print the whole report as JSON");
+  command->footer([flags] { return RecipeHelp(flags->request.recipe()); });
   return [flags] {
     if (flags->output.empty() == flags->request.output_path().empty()) {
       return Fail(absl::InvalidArgumentError("give either --output or --server-output"));

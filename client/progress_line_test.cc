@@ -21,6 +21,12 @@ TEST(ProgressTextTest, ShowsPhaseUnitAndTimeLeft) {
   EXPECT_EQ(ProgressText(ProgressEvent(5, 10), 10), "[#####.....]  50%  stage 2 1/3  1:02 left");
 }
 
+TEST(ProgressTextTest, NamesThePassesOfAForward) {
+  v1::GenerateVideoEvent event = ProgressEvent(5, 10);
+  event.mutable_progress()->set_passes("cond+uncond");
+  EXPECT_EQ(ProgressText(event, 4), "[##..]  50%  stage 2 1/3 cond+uncond  1:02 left");
+}
+
 TEST(ProgressTextTest, NonsenseStaysInsideTheBar) {
   EXPECT_EQ(ProgressText(ProgressEvent(20, 10), 4), "[####] 100%  stage 2 1/3  1:02 left");
   EXPECT_EQ(ProgressText(ProgressEvent(-1, 0), 4), "[....]   0%  stage 2 1/3  1:02 left");

@@ -28,14 +28,31 @@ absl::Span<const uint8_t> AsBytes(const std::string& text) {
   return absl::MakeConstSpan(reinterpret_cast<const uint8_t*>(text.data()), text.size());
 }
 
-/// A file's ending must tell what is in it: one frame is a PNG, more are an mp4.
-absl::Status CheckEnding(absl::string_view path, bool single_frame) {
-  const absl::string_view wrong = single_frame ? ".mp4" : ".png";
-  if (!absl::EndsWithIgnoreCase(path, wrong)) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "output \"", path, "\": ",
-      single_frame ? "one frame is written as .png" : "a clip of several frames is written as .mp4",
-      ", not as ", wrong));
+struct Ending {
+  absl::string_view mime_type, ending, what;
+};
+constexpr Ending kEndings[] = {{"video/mp4", ".mp4", "a clip of several frames"},
+                               {"image/png", ".png", "one frame"},
+                               {"audio/wav", ".wav", "sound alone"}};
+
+/// A file's ending must not tell of something else than what is in it.
+absl::Status CheckEnding(absl::string_view path, absl::string_view mime_type) {
+  for (const Ending& wrong : kEndings) {
+    if (wrong.mime_type == mime_type || !absl::EndsWithIgnoreCase(path, wrong.ending)) continue;
+    for (const Ending& right : kEndings) {
+      if (right.mime_type != mime_type) continue;
+      return absl::InvalidArgumentError(absl::StrCat("output \"", path, "\": ", right.what,
+                                                     " is written as ", right.ending,
+                                                     ", not as ", wrong.ending));
+    }
+  }
+  return absl::OkStatus();
+}
+
+/// What a request of a given length ends in.
+absl::string_view ExpectedMimeType(const v1::GenerateVideoRequest& request) {
+  if (request.recipe() == "t2a") return "audio/wav";
+  return request.num_frames() == 1 ? "image/png" : "video/mp4";
 }
 
 /// Checks and writes the media of one stream.
@@ -48,7 +65,7 @@ class MediaReceiver {
 
   absl::Status Begin(const v1::MediaHeader& header) {
     header_ = header;
-    return CheckEnding(file_.path(), header.mime_type() == "image/png");
+    return CheckEnding(file_.path(), header.mime_type());
   }
 
   absl::Status Add(const v1::MediaChunk& chunk) {
@@ -132,7 +149,7 @@ absl::StatusOr<v1::GenerationReport> VideoClient::Generate(const v1::GenerateVid
   std::optional<MediaReceiver> receiver;
   if (request.output_path().empty()) {
     if (request.has_num_frames()) {
-      LTX_RETURN_IF_ERROR(CheckEnding(output_path, request.num_frames() == 1));
+      LTX_RETURN_IF_ERROR(CheckEnding(output_path, ExpectedMimeType(request)));
     }
     LTX_ASSIGN_OR_RETURN(media::AtomicFile file, media::AtomicFile::Create(output_path));
     receiver.emplace(std::move(file));

@@ -10,10 +10,12 @@
 #include "engine/media/mp4_writer.h"
 #include "engine/media/pixel_convert.h"
 #include "engine/media/png_writer.h"
+#include "engine/media/wav_writer.h"
 #include "engine/pipeline/error_details.h"
 #include "engine/verify/clip_verifier.h"
 #include "kernels/host_copy.h"
 #include "kernels/status_macros.h"
+#include "server/media_kind.h"
 #include "server/reasons.h"
 #include "server/request_mapping.h"
 #include "spdlog/spdlog.h"
@@ -31,6 +33,8 @@ constexpr absl::string_view kNoRung = "";
 
 /// A finished generation on the host.
 struct GenerationTask::Clip {
+  MediaKind kind;
+  /// 0 in sound alone.
   int64_t num_frames = 0;
   int height = 0;
   int width = 0;
@@ -40,7 +44,8 @@ struct GenerationTask::Clip {
   std::vector<float> waveform;
   int sample_rate = 0;
 
-  bool single_frame() const { return num_frames == 1; }
+  /// Samples per channel that belong to the clip's length; 0 without sound.
+  int64_t audio_samples = 0;
   absl::Span<const float> Frames(int64_t begin, int64_t end) const {
     const int64_t values = static_cast<int64_t>(height) * width * 3;
     return absl::MakeConstSpan(frames).subspan(begin * values, (end - begin) * values);
@@ -77,8 +82,10 @@ absl::Status GenerationTask::Run() {
                request_.num_frames, request_.seed);
   LTX_ASSIGN_OR_RETURN(std::unique_ptr<pipeline::GenerationJob> job,
                        pipeline::GenerationJob::Create(model_, request_));
+  const int64_t mux_frames =
+      MediaKindOf(request_).form == MediaKind::Form::kClip ? job->parameters().num_frames : 0;
   const int mux_units =
-      static_cast<int>((request_.num_frames + kFramesPerMuxUnit - 1) / kFramesPerMuxUnit) + 1;
+      static_cast<int>((mux_frames + kFramesPerMuxUnit - 1) / kFramesPerMuxUnit) + 1;
   units_total_ = static_cast<int>(job->plan().size()) + mux_units;
   SendAdmitted(*job, mux_units);
   LTX_RETURN_IF_ERROR(Generate(job.get()));
@@ -87,13 +94,20 @@ absl::Status GenerationTask::Run() {
   {
     LTX_ASSIGN_OR_RETURN(pipeline::GenerationResult result, job->TakeResult());
     Device& device = model_->device();
-    LTX_ASSIGN_OR_RETURN(clip.frames, ToFloats(device, result.frames));
-    LTX_ASSIGN_OR_RETURN(clip.waveform, ToFloats(device, result.waveform));
-    clip.num_frames = result.frames.dim(0);
-    clip.height = static_cast<int>(result.frames.dim(1));
-    clip.width = static_cast<int>(result.frames.dim(2));
-    clip.sample_rate = static_cast<int>(result.sample_rate);
+    clip.kind = MediaKindOf(request_);
     clip.frame_rate = request_.frame_rate;
+    if (result.frames.defined()) {
+      LTX_ASSIGN_OR_RETURN(clip.frames, ToFloats(device, result.frames));
+      clip.num_frames = result.frames.dim(0);
+      clip.height = static_cast<int>(result.frames.dim(1));
+      clip.width = static_cast<int>(result.frames.dim(2));
+    }
+    if (result.waveform.defined()) {
+      LTX_ASSIGN_OR_RETURN(clip.waveform, ToFloats(device, result.waveform));
+      clip.sample_rate = static_cast<int>(result.sample_rate);
+      clip.audio_samples = media::AudioSamplesForFrames(result.parameters.num_frames,
+                                                        clip.frame_rate, clip.sample_rate);
+    }
     for (const pipeline::PhaseSeconds& phase : result.phases) {
       v1::PhaseTiming* timing = report_.add_timings();
       timing->set_phase(ToWire(phase.phase));
@@ -128,59 +142,71 @@ absl::Status GenerationTask::Generate(pipeline::GenerationJob* job) {
       metrics_->ObserveStepSeconds(
           kNoRung, absl::AsciiStrToLower(DTypeName(model_->compute_dtype())), unit.seconds);
     }
-    Report(ToWire(unit.unit.phase), unit.unit.index, unit.unit.count);
+    ReportUnit(unit.unit);
   }
   return absl::OkStatus();
 }
 
 absl::Status GenerationTask::Encode(Clip* clip) {
   running_phase_->store(v1::PHASE_MUX);
-  const char* ending = clip->single_frame() ? ".png" : ".mp4";
-  const std::string path =
-      target_.path.empty() ? absl::StrCat(target_.work_dir, "/", id(), ending) : target_.path;
+  const std::string path = target_.path.empty()
+                               ? absl::StrCat(target_.work_dir, "/", id(), clip->kind.ending)
+                               : target_.path;
   // Judged before the file is put in place, so that a broken clip never stands under its name.
   clip->bytes.resize(clip->frames.size());
   media::UnitToBytes(clip->frames, absl::MakeSpan(clip->bytes));
   LTX_RETURN_IF_ERROR(Verify(*clip));
-  LTX_RETURN_IF_ERROR(EncodeMp4(clip, path));
+  LTX_RETURN_IF_ERROR(WriteFile(*clip, path));
   if (target_.path.empty()) {
     LTX_ASSIGN_OR_RETURN(
-        media_, MediaFile::TakeOver(path, clip->single_frame() ? "image/png" : "video/mp4"));
+        media_, MediaFile::TakeOver(path, std::string(clip->kind.mime_type)));
   }
   report_.set_output_path(target_.path);
   return absl::OkStatus();
 }
 
-absl::Status GenerationTask::EncodeMp4(Clip* clip, const std::string& path) {
+absl::Status GenerationTask::WriteFile(const Clip& clip, const std::string& path) {
   const int units = units_total_ - units_done_;
   int unit = 0;
-  if (clip->single_frame()) {
-    LTX_ASSIGN_OR_RETURN(const int64_t bytes,
-                         media::WritePng(path, clip->frames, clip->width, clip->height));
-    report_.set_media_bytes(bytes);
-    while (unit < units) Report(v1::PHASE_MUX, ++unit, units);
-    return absl::OkStatus();
+  absl::StatusOr<int64_t> bytes;
+  switch (clip.kind.form) {
+    case MediaKind::Form::kPicture:
+      bytes = media::WritePng(path, clip.frames, clip.width, clip.height);
+      break;
+    case MediaKind::Form::kSound:
+      bytes = media::WriteWav(path, clip.waveform, clip.audio_samples, clip.sample_rate);
+      break;
+    case MediaKind::Form::kClip:
+      bytes = WriteMp4(clip, path, units, &unit);
+      break;
   }
+  LTX_RETURN_IF_ERROR(bytes.status());
+  while (unit < units) Report(v1::PHASE_MUX, ++unit, units);
+  report_.set_media_bytes(*bytes);
+  // A PNG has no room for the sound.
+  if (clip.kind.form != MediaKind::Form::kPicture) {
+    report_.set_audio_samples(clip.audio_samples);
+    report_.set_audio_sample_rate(clip.sample_rate);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int64_t> GenerationTask::WriteMp4(const Clip& clip, const std::string& path,
+                                                 int units, int* unit) {
   media::Mp4Options options;
-  options.width = clip->width;
-  options.height = clip->height;
-  options.frame_rate = clip->frame_rate;
-  options.audio_sample_rate = clip->sample_rate;
+  options.width = clip.width;
+  options.height = clip.height;
+  options.frame_rate = clip.frame_rate;
+  options.audio_sample_rate = clip.sample_rate;
   LTX_ASSIGN_OR_RETURN(const auto writer, media::Mp4Writer::Create(path, options));
-  for (int64_t begin = 0; begin < clip->num_frames; begin += kFramesPerMuxUnit) {
+  for (int64_t begin = 0; begin < clip.num_frames; begin += kFramesPerMuxUnit) {
     LTX_RETURN_IF_ERROR(cancellation().Check());
-    const int64_t end = std::min(begin + kFramesPerMuxUnit, clip->num_frames);
-    LTX_RETURN_IF_ERROR(writer->AddFrames(clip->Frames(begin, end)));
-    Report(v1::PHASE_MUX, ++unit, units);
+    const int64_t end = std::min(begin + kFramesPerMuxUnit, clip.num_frames);
+    LTX_RETURN_IF_ERROR(writer->AddFrames(clip.Frames(begin, end)));
+    Report(v1::PHASE_MUX, ++*unit, units);
   }
   LTX_RETURN_IF_ERROR(cancellation().Check());
-  LTX_ASSIGN_OR_RETURN(const int64_t bytes, writer->Finish(clip->waveform));
-  report_.set_media_bytes(bytes);
-  report_.set_audio_samples(
-      media::AudioSamplesForFrames(clip->num_frames, clip->frame_rate, clip->sample_rate));
-  report_.set_audio_sample_rate(clip->sample_rate);
-  Report(v1::PHASE_MUX, ++unit, units);
-  return absl::OkStatus();
+  return writer->Finish(clip.waveform);
 }
 
 absl::Status GenerationTask::Verify(const Clip& clip) {
@@ -201,13 +227,30 @@ absl::Status GenerationTask::Verify(const Clip& clip) {
       {std::string(kReasonDegenerateOutput), "", "", ""});
 }
 
+void GenerationTask::ReportUnit(const pipeline::WorkUnit& unit) {
+  v1::Progress progress;
+  progress.set_phase(ToWire(unit.phase));
+  progress.set_unit(unit.index);
+  progress.set_units(unit.count);
+  progress.set_step(unit.step);
+  progress.set_steps(unit.steps);
+  progress.set_passes(unit.passes);
+  Send(std::move(progress));
+}
+
 void GenerationTask::Report(v1::Phase phase, int unit, int units) {
+  v1::Progress progress;
+  progress.set_phase(phase);
+  progress.set_unit(unit);
+  progress.set_units(units);
+  Send(std::move(progress));
+}
+
+void GenerationTask::Send(v1::Progress units_of_phase) {
   ++units_done_;
   v1::GenerateVideoEvent event;
   v1::Progress* progress = event.mutable_progress();
-  progress->set_phase(phase);
-  progress->set_unit(unit);
-  progress->set_units(units);
+  *progress = std::move(units_of_phase);
   progress->set_units_done(units_done_);
   progress->set_units_total(units_total_);
   const double elapsed = absl::ToDoubleSeconds(absl::Now() - started_);
@@ -226,6 +269,11 @@ void GenerationTask::SendAdmitted(const pipeline::GenerationJob& job, int mux_un
     v1::PhasePlan* phase = admitted->add_phases();
     phase->set_phase(ToWire(unit.phase));
     phase->set_units(unit.count);
+    phase->set_steps(unit.steps);
+    for (const pipeline::WorkUnit& other : job.plan()) {
+      if (other.phase != unit.phase) continue;
+      phase->set_passes_per_forward(std::max(phase->passes_per_forward(), other.rows));
+    }
   }
   v1::PhasePlan* mux = admitted->add_phases();
   mux->set_phase(v1::PHASE_MUX);
@@ -243,6 +291,7 @@ void GenerationTask::FillReport(const pipeline::GenerationJob& job) {
   report_.set_queue_seconds(absl::ToDoubleSeconds(started_ - created_));
   report_.set_prompt_tokens(static_cast<int32_t>(parameters.prompt_tokens));
   report_.set_dropped_prompt_tokens(static_cast<int32_t>(parameters.dropped_prompt_tokens));
+  for (const std::string& warning : parameters.warnings) report_.add_warnings(warning);
   if (parameters.dropped_prompt_tokens > 0) {
     report_.add_warnings(absl::StrCat("the prompt is too long: its last ",
                                       parameters.dropped_prompt_tokens, " tokens had no effect"));

@@ -44,9 +44,14 @@ class GenerationTask final : public Job {
 
   absl::Status Generate(pipeline::GenerationJob* job);
   absl::Status Encode(Clip* clip);
-  absl::Status EncodeMp4(Clip* clip, const std::string& path);
+  absl::Status WriteFile(const Clip& clip, const std::string& path);
+  absl::StatusOr<int64_t> WriteMp4(const Clip& clip, const std::string& path, int units,
+                                   int* unit);
   absl::Status Verify(const Clip& clip);
   void Report(v1::Phase phase, int unit, int units);
+  void ReportUnit(const pipeline::WorkUnit& unit);
+  /// With the counts of the whole job filled in.
+  void Send(v1::Progress units_of_phase);
   void SendAdmitted(const pipeline::GenerationJob& job, int mux_units);
   void FillReport(const pipeline::GenerationJob& job);
 

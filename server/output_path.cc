@@ -27,9 +27,8 @@ std::string RealPath(const std::string& path) {
 
 }  // namespace
 
-absl::StatusOr<std::string> ResolveOutputPath(absl::string_view path, bool single_frame,
+absl::StatusOr<std::string> ResolveOutputPath(absl::string_view path, absl::string_view ending,
                                               const std::vector<std::string>& roots) {
-  const std::string ending = single_frame ? ".png" : ".mp4";
   if (roots.empty()) {
     return Refuse(absl::StatusCode::kPermissionDenied, path,
                   "cannot be written: the server has no output root", "leave the field empty");

@@ -24,8 +24,8 @@ class ResolveOutputPathTest : public ::testing::Test {
     unlink((root_ + "/escape").c_str());
     ASSERT_EQ(symlink(base_.c_str(), (root_ + "/escape").c_str()), 0);
   }
-  absl::StatusOr<std::string> Resolve(const std::string& path, bool single = false) {
-    return ResolveOutputPath(path, single, {root_});
+  absl::StatusOr<std::string> Resolve(const std::string& path, const std::string& ending = ".mp4") {
+    return ResolveOutputPath(path, ending, {root_});
   }
   std::string base_, root_;
 };
@@ -35,7 +35,7 @@ TEST_F(ResolveOutputPathTest, AcceptsPathsBelowARoot) {
   ASSERT_NE(realpath(root_.c_str(), real), nullptr);
   EXPECT_EQ(*Resolve(root_ + "/a.mp4"), std::string(real) + "/a.mp4");
   EXPECT_EQ(*Resolve(root_ + "/inner/../inner/b.mp4"), std::string(real) + "/inner/b.mp4");
-  EXPECT_EQ(*Resolve(root_ + "/one.png", true), std::string(real) + "/one.png");
+  EXPECT_EQ(*Resolve(root_ + "/one.png", ".png"), std::string(real) + "/one.png");
 }
 
 TEST_F(ResolveOutputPathTest, RefusesWhatLeadsOutside) {
@@ -45,7 +45,7 @@ TEST_F(ResolveOutputPathTest, RefusesWhatLeadsOutside) {
     EXPECT_EQ(resolved.status().code(), absl::StatusCode::kPermissionDenied) << path;
     EXPECT_EQ(pipeline::GetErrorDetail(resolved.status())->field, "output_path");
   }
-  EXPECT_EQ(ResolveOutputPath(root_ + "/a.mp4", false, {}).status().code(),
+  EXPECT_EQ(ResolveOutputPath(root_ + "/a.mp4", ".mp4", {}).status().code(),
             absl::StatusCode::kPermissionDenied);
 }
 
@@ -55,7 +55,7 @@ TEST_F(ResolveOutputPathTest, RefusesWhatIsNoFileOfTheKind) {
         root_ + "/missing/a.mp4", std::string(".mp4"), root_ + std::string("/a\0.mp4", 7)}) {
     EXPECT_EQ(Resolve(path).status().code(), absl::StatusCode::kInvalidArgument) << path;
   }
-  EXPECT_EQ(Resolve(root_ + "/a.mp4", true).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Resolve(root_ + "/a.mp4", ".png").status().code(), absl::StatusCode::kInvalidArgument);
 }
 
 }  // namespace

@@ -7,6 +7,8 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "engine/pipeline/error_details.h"
+#include "engine/pipeline/recipe.h"
+#include "engine/pipeline/request_fields.h"
 #include "kernels/status_macros.h"
 
 namespace ltx::server {
@@ -49,60 +51,104 @@ absl::Status MapNoise(const v1::GenerateVideoRequest& request,
 }
 
 /// Fields that only guided recipes honour; the engine refuses them by name where they do not apply.
-void MapGuidance(const v1::GenerateVideoRequest& request, pipeline::GenerationRequest* mapped) {
+absl::Status MapGuidance(const v1::GenerateVideoRequest& request,
+                         pipeline::GenerationRequest* mapped) {
   if (request.has_negative_prompt()) mapped->negative_prompt = request.negative_prompt();
   if (request.has_num_inference_steps()) {
     mapped->num_inference_steps = request.num_inference_steps();
-  }
-  if (request.has_num_generated_keyframes()) {
-    mapped->num_generated_keyframes = request.num_generated_keyframes();
   }
   const auto blocks = [](const google::protobuf::RepeatedField<int32_t>& field,
                          std::optional<std::vector<int64_t>>* target) {
     if (!field.empty()) target->emplace(field.begin(), field.end());
   };
-  if (request.has_video_cfg_guidance_scale()) {
-    mapped->video_cfg_guidance_scale = request.video_cfg_guidance_scale();
+  pipeline::GuidanceFields& video = mapped->guidance.video;
+  if (request.has_video_cfg_guidance_scale()) video.cfg_scale = request.video_cfg_guidance_scale();
+  if (request.has_video_stg_guidance_scale()) video.stg_scale = request.video_stg_guidance_scale();
+  if (request.has_video_rescale_scale()) video.rescale_scale = request.video_rescale_scale();
+  if (request.has_a2v_guidance_scale()) video.modality_scale = request.a2v_guidance_scale();
+  if (request.has_video_skip_step()) video.skip_step = request.video_skip_step();
+  blocks(request.video_stg_blocks(), &video.stg_blocks);
+  pipeline::GuidanceFields& audio = mapped->guidance.audio;
+  if (request.has_audio_cfg_guidance_scale()) audio.cfg_scale = request.audio_cfg_guidance_scale();
+  if (request.has_audio_stg_guidance_scale()) audio.stg_scale = request.audio_stg_guidance_scale();
+  if (request.has_audio_rescale_scale()) audio.rescale_scale = request.audio_rescale_scale();
+  if (request.has_v2a_guidance_scale()) audio.modality_scale = request.v2a_guidance_scale();
+  if (request.has_audio_skip_step()) audio.skip_step = request.audio_skip_step();
+  blocks(request.audio_stg_blocks(), &audio.stg_blocks);
+  switch (request.guidance_batching()) {
+    case v1::GUIDANCE_BATCHING_UNSPECIFIED:
+      return absl::OkStatus();
+    case v1::GUIDANCE_BATCHING_BATCHED:
+      mapped->guidance_batching = pipeline::GuidanceBatching::kBatched;
+      return absl::OkStatus();
+    case v1::GUIDANCE_BATCHING_SEQUENTIAL:
+      mapped->guidance_batching = pipeline::GuidanceBatching::kSequential;
+      return absl::OkStatus();
+    default:
+      return UnknownEnum("guidance_batching", request.guidance_batching(),
+                         "batched or sequential");
   }
-  if (request.has_video_stg_guidance_scale()) {
-    mapped->video_stg_guidance_scale = request.video_stg_guidance_scale();
+}
+
+/// num_frames or auto_duration.
+absl::Status MapLength(const v1::GenerateVideoRequest& request,
+                       pipeline::GenerationRequest* mapped) {
+  if (request.has_num_frames()) mapped->num_frames = request.num_frames();
+  if (!request.has_auto_duration()) return absl::OkStatus();
+  if (request.has_num_frames()) {
+    return pipeline::WithDetail(
+        absl::InvalidArgumentError("auto_duration chooses the length that num_frames sets: give "
+                                   "one of them"),
+        {std::string(pipeline::kReasonUnsupportedField), "auto_duration", "", "unset"});
   }
-  if (request.has_video_rescale_scale())
-    mapped->video_rescale_scale = request.video_rescale_scale();
-  blocks(request.video_stg_blocks(), &mapped->video_stg_blocks);
-  if (request.has_video_skip_step()) mapped->video_skip_step = request.video_skip_step();
-  if (request.has_a2v_guidance_scale()) mapped->a2v_guidance_scale = request.a2v_guidance_scale();
-  if (request.has_audio_cfg_guidance_scale()) {
-    mapped->audio_cfg_guidance_scale = request.audio_cfg_guidance_scale();
+  pipeline::AutoDuration& duration = mapped->auto_duration.emplace();
+  if (request.auto_duration().has_min_seconds()) {
+    duration.min_seconds = request.auto_duration().min_seconds();
   }
-  if (request.has_audio_stg_guidance_scale()) {
-    mapped->audio_stg_guidance_scale = request.audio_stg_guidance_scale();
+  if (request.auto_duration().has_max_seconds()) {
+    duration.max_seconds = request.auto_duration().max_seconds();
   }
-  if (request.has_audio_rescale_scale())
-    mapped->audio_rescale_scale = request.audio_rescale_scale();
-  blocks(request.audio_stg_blocks(), &mapped->audio_stg_blocks);
-  if (request.has_audio_skip_step()) mapped->audio_skip_step = request.audio_skip_step();
-  if (request.has_v2a_guidance_scale()) mapped->v2a_guidance_scale = request.v2a_guidance_scale();
+  return absl::OkStatus();
+}
+
+void SetGuidance(const pipeline::GuidanceSettings& settings, v1::GuidanceParameters* wire) {
+  wire->set_cfg_scale(settings.cfg_scale);
+  wire->set_stg_scale(settings.stg_scale);
+  wire->set_rescale_scale(settings.rescale_scale);
+  wire->set_modality_scale(settings.modality_scale);
+  wire->set_skip_step(static_cast<int32_t>(settings.skip_step));
+  wire->mutable_stg_blocks()->Add(settings.stg_blocks.begin(), settings.stg_blocks.end());
 }
 
 }  // namespace
 
 absl::StatusOr<pipeline::GenerationRequest> FromWire(const v1::GenerateVideoRequest& request,
-                                                     const pipeline::GenerationRequest& defaults) {
-  pipeline::GenerationRequest mapped = defaults;
+                                                     const pipeline::RequestDefaults& defaults) {
+  pipeline::Recipe recipe = defaults.recipe;
+  if (!request.recipe().empty()) {
+    LTX_ASSIGN_OR_RETURN(recipe, pipeline::ParseRecipe(request.recipe()));
+  }
+  pipeline::GenerationRequest mapped = defaults.For(recipe);
   mapped.prompt = request.prompt();
   if (request.has_width()) mapped.width = request.width();
   if (request.has_height()) mapped.height = request.height();
-  if (request.has_num_frames()) mapped.num_frames = request.num_frames();
   if (request.has_frame_rate()) {
     LTX_ASSIGN_OR_RETURN(mapped.frame_rate, pipeline::FrameRate::FromDouble(request.frame_rate()));
   }
   if (request.has_seed()) mapped.seed = static_cast<uint64_t>(request.seed());
-  if (!request.recipe().empty()) {
-    LTX_ASSIGN_OR_RETURN(mapped.recipe, pipeline::ParseRecipe(request.recipe()));
-  }
+  mapped.video_only = request.video_only();
+  LTX_RETURN_IF_ERROR(MapLength(request, &mapped));
   LTX_RETURN_IF_ERROR(MapNoise(request, &mapped));
-  MapGuidance(request, &mapped);
+  LTX_RETURN_IF_ERROR(MapGuidance(request, &mapped));
+  if (request.has_distilled_lora_strength_stage_1()) {
+    mapped.distilled_lora_strength_stage_1 = request.distilled_lora_strength_stage_1();
+  }
+  if (request.has_distilled_lora_strength_stage_2()) {
+    mapped.distilled_lora_strength_stage_2 = request.distilled_lora_strength_stage_2();
+  }
+  if (request.has_num_generated_keyframes()) {
+    mapped.num_generated_keyframes = request.num_generated_keyframes();
+  }
   if (request.enhance_prompt()) {
     return pipeline::UnsupportedFieldError("enhance_prompt", "true", mapped.recipe);
   }
@@ -113,6 +159,8 @@ v1::Phase ToWire(pipeline::Phase phase) {
   switch (phase) {
     case pipeline::Phase::kText:
       return v1::PHASE_TEXT;
+    case pipeline::Phase::kFuse:
+      return v1::PHASE_LORA_FUSION;
     case pipeline::Phase::kStage1:
       return v1::PHASE_STAGE_1;
     case pipeline::Phase::kUpsample:
@@ -151,8 +199,25 @@ v1::EffectiveParameters ToWire(const pipeline::EffectiveParameters& parameters) 
     wire_stage->set_noise_scale(stage.noise_scale);
     wire_stage->set_video_tokens(static_cast<int32_t>(stage.video_tokens));
     wire_stage->set_audio_tokens(static_cast<int32_t>(stage.audio_tokens));
+    wire_stage->set_distilled_lora_strength(stage.distilled_lora_strength);
   }
   wire.set_video_decode_layout(parameters.video_decode_layout);
+  wire.set_parameter_set(parameters.parameter_set);
+  wire.set_video_only(!parameters.has_audio);
+  if (parameters.guidance.has_value()) {
+    wire.set_num_inference_steps(static_cast<int32_t>(parameters.guidance->num_inference_steps));
+    wire.set_negative_prompt(parameters.guidance->negative_prompt);
+    wire.set_guidance_batched(parameters.guidance->batched);
+    if (parameters.has_video) {
+      SetGuidance(parameters.guidance->settings.video, wire.mutable_video_guidance());
+    }
+    if (parameters.has_audio) {
+      SetGuidance(parameters.guidance->settings.audio, wire.mutable_audio_guidance());
+    }
+  }
+  if (parameters.predicted_seconds.has_value()) {
+    wire.set_predicted_seconds(*parameters.predicted_seconds);
+  }
   return wire;
 }
 

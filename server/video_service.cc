@@ -10,6 +10,7 @@
 #include "kernels/status_macros.h"
 #include "proto/ltx/version.h"
 #include "server/generation_task.h"
+#include "server/media_kind.h"
 #include "server/output_path.h"
 #include "server/request_mapping.h"
 #include "server/wire_status.h"
@@ -78,14 +79,14 @@ VideoService::~VideoService() {
 absl::Status VideoService::Start(const v1::GenerateVideoRequest& request, absl::Time deadline,
                                  const std::shared_ptr<GenerationStream>& stream) {
   LTX_ASSIGN_OR_RETURN(pipeline::GenerationRequest mapped,
-                       FromWire(request, model_->DefaultRequest()));
+                       FromWire(request, model_->defaults()));
   LTX_RETURN_IF_ERROR(model_->Validate(mapped));
   OutputTarget target;
   target.work_dir = options_.work_dir;
   if (!request.output_path().empty()) {
     LTX_ASSIGN_OR_RETURN(
         target.path,
-        ResolveOutputPath(request.output_path(), mapped.num_frames == 1, options_.output_roots));
+        ResolveOutputPath(request.output_path(), MediaKindOf(mapped).ending, options_.output_roots));
   }
   const std::string id = absl::StrCat(id_prefix_, "-", next_job_.fetch_add(1));
   auto task =
@@ -156,7 +157,7 @@ void VideoService::FillHealth(v1::HealthResponse* response) const {
   for (const pipeline::Recipe recipe : model_->recipes()) {
     model->add_recipes(std::string(pipeline::RecipeName(recipe)));
   }
-  const pipeline::RequestDefaults& defaults = model_->defaults();
+  const pipeline::GenerationRequest defaults = model_->DefaultRequest();
   model->set_default_width(static_cast<int32_t>(defaults.width));
   model->set_default_height(static_cast<int32_t>(defaults.height));
   model->set_default_num_frames(static_cast<int32_t>(defaults.num_frames));

@@ -26,14 +26,14 @@ using DemuxerPtr = std::unique_ptr<AVFormatContext, DemuxerCloser>;
 absl::StatusOr<DemuxerPtr> OpenDemuxer(const std::string& path) {
   AVDictionary* settings = nullptr;
   av_dict_set(&settings, "protocol_whitelist", "file", 0);
-  av_dict_set(&settings, "format_whitelist", "mov,mp4,m4a,3gp,3g2,mj2,png_pipe", 0);
+  av_dict_set(&settings, "format_whitelist", "mov,mp4,m4a,3gp,3g2,mj2,png_pipe,wav", 0);
   AVFormatContext* context = nullptr;
   int error = avformat_open_input(&context, path.c_str(), nullptr, &settings);
   av_dict_free(&settings);
   if (error == AVERROR(ENOENT)) return absl::NotFoundError(absl::StrCat("no file ", path));
   if (error < 0) {
     return absl::InvalidArgumentError(
-        absl::StrCat("cannot read ", path, " as mp4 or png: ", AvStatus(error, "libav").message()));
+        absl::StrCat("cannot read ", path, " as mp4, png or wav: ", AvStatus(error, "libav").message()));
   }
   DemuxerPtr demuxer(context);
   error = avformat_find_stream_info(demuxer.get(), nullptr);
@@ -132,7 +132,8 @@ absl::Status Collector::AddPicture(const AVFrame& frame) {
 }
 
 absl::Status Collector::AddSound(const AVFrame& frame) {
-  if (frame.format != AV_SAMPLE_FMT_FLTP) {
+  const bool planar_float = frame.format == AV_SAMPLE_FMT_FLTP;
+  if (!planar_float && frame.format != AV_SAMPLE_FMT_S16) {
     return absl::InvalidArgumentError(absl::StrCat(path_, ": unexpected sample format"));
   }
   const int channels = frame.ch_layout.nb_channels;
@@ -148,8 +149,15 @@ absl::Status Collector::AddSound(const AVFrame& frame) {
         path_, " has more than ", limits_.max_audio_seconds, " s of sound, above the limit"));
   }
   for (int channel = 0; channel < channels; ++channel) {
-    const auto* samples = reinterpret_cast<const float*>(frame.extended_data[channel]);
-    channels_[channel].insert(channels_[channel].end(), samples, samples + frame.nb_samples);
+    if (planar_float) {
+      const auto* samples = reinterpret_cast<const float*>(frame.extended_data[channel]);
+      channels_[channel].insert(channels_[channel].end(), samples, samples + frame.nb_samples);
+      continue;
+    }
+    const auto* samples = reinterpret_cast<const int16_t*>(frame.extended_data[0]);
+    for (int i = 0; i < frame.nb_samples; ++i) {
+      channels_[channel].push_back(static_cast<float>(samples[i * channels + channel]) / 32768.0f);
+    }
   }
   return absl::OkStatus();
 }
@@ -169,21 +177,26 @@ absl::StatusOr<DecodedClip> ReadClip(absl::string_view path_view, const ClipLimi
   LTX_ASSIGN_OR_RETURN(const DemuxerPtr demuxer, OpenDemuxer(path));
   const int video_index =
       av_find_best_stream(demuxer.get(), AVMEDIA_TYPE_VIDEO, -1, -1, nullptr, 0);
-  if (video_index < 0)
-    return absl::InvalidArgumentError(absl::StrCat(path, " has no video stream"));
   const int audio_index =
       av_find_best_stream(demuxer.get(), AVMEDIA_TYPE_AUDIO, -1, -1, nullptr, 0);
-  const AVStream& video_stream = *demuxer->streams[video_index];
-  LTX_ASSIGN_OR_RETURN(const CodecContextPtr video, OpenDecoder(video_stream, path, limits));
-  CodecContextPtr audio;
+  if (video_index < 0 && audio_index < 0) {
+    return absl::InvalidArgumentError(absl::StrCat(path, " has neither picture nor sound"));
+  }
+  CodecContextPtr video, audio;
+  if (video_index >= 0) {
+    LTX_ASSIGN_OR_RETURN(video, OpenDecoder(*demuxer->streams[video_index], path, limits));
+  }
   if (audio_index >= 0) {
     LTX_ASSIGN_OR_RETURN(audio, OpenDecoder(*demuxer->streams[audio_index], path, limits));
   }
 
   DecodedClip clip;
-  clip.video_codec = avcodec_get_name(video->codec_id);
-  clip.frame_rate_numerator = video_stream.avg_frame_rate.num;
-  clip.frame_rate_denominator = std::max(video_stream.avg_frame_rate.den, 1);
+  if (video != nullptr) {
+    const AVRational rate = demuxer->streams[video_index]->avg_frame_rate;
+    clip.video_codec = avcodec_get_name(video->codec_id);
+    clip.frame_rate_numerator = rate.num;
+    clip.frame_rate_denominator = std::max(rate.den, 1);
+  }
   if (audio != nullptr) clip.audio_codec = avcodec_get_name(audio->codec_id);
 
   Collector collector(path, limits, &clip);
@@ -212,9 +225,11 @@ absl::StatusOr<DecodedClip> ReadClip(absl::string_view path_view, const ClipLimi
     av_packet_unref(packet.get());
     LTX_RETURN_IF_ERROR(status);
   }
-  LTX_RETURN_IF_ERROR(decode(video.get(), nullptr));
-  if (clip.num_frames == 0) {
-    return absl::InvalidArgumentError(absl::StrCat(path, " holds no decodable frame"));
+  if (video != nullptr) {
+    LTX_RETURN_IF_ERROR(decode(video.get(), nullptr));
+    if (clip.num_frames == 0) {
+      return absl::InvalidArgumentError(absl::StrCat(path, " holds no decodable frame"));
+    }
   }
   if (audio != nullptr) {
     LTX_RETURN_IF_ERROR(decode(audio.get(), nullptr));

@@ -14,6 +14,7 @@ namespace ltx::media {
 struct DecodedClip {
   int width = 0;
   int height = 0;
+  /// 0 for sound alone.
   int64_t num_frames = 0;
   /// u8 [F, H, W, 3].
   std::vector<uint8_t> frames;
@@ -42,7 +43,7 @@ struct ClipLimits {
   double max_audio_seconds = 600;
 };
 
-/// Decodes an mp4 or a PNG from a local path. Only these containers are opened and no protocol but
+/// Decodes an mp4, a PNG or a WAV (no frames) from a local path. Only these containers are opened and no protocol but
 /// files: a file cannot make the reader fetch anything.
 /// NOT_FOUND, INVALID_ARGUMENT for what is not such a file or is broken, RESOURCE_EXHAUSTED above a
 /// limit; all name the path.

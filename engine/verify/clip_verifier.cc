@@ -165,8 +165,18 @@ void Judge(const VerifierBounds& bounds, ClipReport* report) {
     fail(absl::StrCat("only ", report->distinct_frames, " of ", report->num_frames,
                       " frames are distinct"));
   }
-  if (report->near_black_frames == report->num_frames) fail("every frame is near-black");
-  if (report->near_uniform_frames == report->num_frames) fail("every frame is near-uniform");
+  const bool sound_alone = report->num_frames == 0;
+  if (!sound_alone && report->near_black_frames == report->num_frames) {
+    fail("every frame is near-black");
+  }
+  if (!sound_alone && report->near_uniform_frames == report->num_frames) {
+    fail("every frame is near-uniform");
+  }
+  if (sound_alone && report->nonfinite_samples == 0 &&
+      std::all_of(report->audio_rms_dbfs.begin(), report->audio_rms_dbfs.end(),
+                  [](double rms) { return std::isinf(rms); })) {
+    fail("sound alone, and it is silent");
+  }
   if (report->adjacent_far_ratio > bounds.noise_ratio && report->far_mad > bounds.noise_far_mad) {
     fail(
         absl::StrFormat("neighbouring frames differ as much as distant ones (ratio %.3f, far "
@@ -182,8 +192,9 @@ void Judge(const VerifierBounds& bounds, ClipReport* report) {
 }  // namespace
 
 absl::StatusOr<ClipReport> VerifyClip(const ClipView& clip, const VerifierBounds& bounds) {
-  if (clip.num_frames <= 0 || clip.height <= 0 || clip.width <= 0) {
-    return absl::InvalidArgumentError("a clip needs at least one frame");
+  const bool sound_alone = clip.num_frames == 0 && clip.frames.empty() && !clip.waveform.empty();
+  if (!sound_alone && (clip.num_frames <= 0 || clip.height <= 0 || clip.width <= 0)) {
+    return absl::InvalidArgumentError("a clip needs at least one frame, or sound");
   }
   const uint64_t expected = 3ull * clip.num_frames * clip.height * clip.width;
   if (clip.frames.size() != expected) {
@@ -197,7 +208,7 @@ absl::StatusOr<ClipReport> VerifyClip(const ClipView& clip, const VerifierBounds
                                                    clip.audio_channels, " channels"));
   }
   ClipReport report;
-  MeasurePicture(clip, bounds, &report);
+  if (!sound_alone) MeasurePicture(clip, bounds, &report);
   MeasureSound(clip, &report);
   Judge(bounds, &report);
   return report;

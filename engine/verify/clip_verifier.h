@@ -12,7 +12,7 @@ namespace ltx::verify {
 
 /// A finished clip, as somebody would see and hear it.
 struct ClipView {
-  /// RGB [F, H, W, 3].
+  /// RGB [F, H, W, 3]; empty for sound alone.
   absl::Span<const uint8_t> frames;
   int64_t num_frames = 0;
   int height = 0;
@@ -63,9 +63,10 @@ struct ClipReport {
   int64_t nonfinite_samples = 0;
 };
 
-/// Measures a clip and judges it. A legal but dull clip passes: silence is a legal sound, and a
-/// black background is a legal picture as long as something is on it.
-/// INVALID_ARGUMENT if the spans do not have the sizes that the counts say, or there is no frame.
+/// Measures a clip and judges it. A legal but dull clip passes: silence is a legal sound beside a
+/// picture, and a black background is a legal picture as long as something is on it.
+/// INVALID_ARGUMENT if the spans do not have the sizes that the counts say, or there is neither
+/// frame nor sound.
 absl::StatusOr<ClipReport> VerifyClip(const ClipView& clip, const VerifierBounds& bounds = {});
 
 /// One figure a line, the verdict last.

@@ -88,6 +88,21 @@ TEST(VerifyClipTest, NoiseFails) {
   EXPECT_THAT(report->failures, ElementsAre(HasSubstr("noise")));
 }
 
+TEST(VerifyClipTest, SoundAlone) {
+  const auto alone = [](std::vector<float> waveform) {
+    ClipView view;
+    view.waveform = waveform;
+    view.audio_channels = 2;
+    view.audio_sample_rate = kRate;
+    return VerifyClip(view);
+  };
+  EXPECT_TRUE(alone(std::vector<float>(9600, 0.25f))->passed);
+  EXPECT_THAT(alone(std::vector<float>(9600, 0.0f))->failures, ElementsAre(HasSubstr("silent")));
+  EXPECT_THAT(alone(std::vector<float>(9600, std::nanf("")))->failures,
+              ElementsAre(HasSubstr("not finite")));
+  EXPECT_EQ(alone({}).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
 TEST(VerifyClipTest, SoundFiguresOfAPureTone) {
   const int samples = kRate / 2;
   std::vector<float> waveform(2 * samples);

@@ -14,6 +14,8 @@
 #include "kernels/status_macros.h"
 #include "tests/golden/case_params.h"
 #include "tests/golden/pipeline_runs.h"
+#include "tests/golden/prompt_run.h"
+#include "tests/golden/tiny_run.h"
 
 namespace ltx::golden {
 namespace {
@@ -204,6 +206,8 @@ void RegisterPipelineComponents(ComponentRegistry* registry) {
   registry->emplace("patchify.video", PatchifyVideo);
   registry->emplace("patchify.audio", PatchifyAudio);
   RegisterPipelineRuns(registry);
+  RegisterPromptRun(registry);
+  RegisterTinyRun(registry);
 }
 
 }  // namespace ltx::golden

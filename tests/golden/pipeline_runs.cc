@@ -1,9 +1,7 @@
 #include "tests/golden/pipeline_runs.h"
 
 #include <algorithm>
-#include <cmath>
-#include <functional>
-#include <map>
+#include <iostream>
 #include <memory>
 #include <string>
 #include <utility>
@@ -13,140 +11,29 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "engine/audio_vae/latent_grid.h"
-#include "engine/checkpoint/json_text.h"
-#include "engine/checkpoint/model_set.h"
 #include "engine/checkpoint/safetensors.h"
-#include "engine/checkpoint/text_config.h"
 #include "engine/checkpoint/weight_loader.h"
 #include "engine/checkpoint/weight_set.h"
-#include "engine/pipeline/generation_job.h"
-#include "engine/pipeline/job_options.h"
-#include "engine/pipeline/model.h"
 #include "engine/pipeline/model_parts.h"
+#include "engine/pipeline/recipe.h"
 #include "engine/sampling/latent_geometry.h"
 #include "engine/sampling/latent_state.h"
-#include "engine/sampling/noise_source.h"
-#include "engine/text/duration_head.h"
 #include "kernels/host_copy.h"
 #include "kernels/status_macros.h"
+#include "tests/golden/pipeline_case.h"
 
 namespace ltx::golden {
 namespace {
 
 using nlohmann::json;
-using pipeline::GenerationJob;
 using pipeline::GenerationRequest;
 using pipeline::GenerationResult;
 using pipeline::JobOptions;
 using pipeline::Model;
+using pipeline::Recipe;
 using sampling::Modality;
 using sampling::ModalityName;
 using sampling::NoiseDraw;
-
-absl::Status Malformed(const char* name) {
-  return absl::InvalidArgumentError(absl::StrCat("params.", name, " is missing or malformed"));
-}
-
-absl::StatusOr<std::string> StringParam(const GoldenCase& golden, const char* name) {
-  const auto it = golden.params().find(name);
-  if (it == golden.params().end() || !it->is_string()) return Malformed(name);
-  return it->get<std::string>();
-}
-
-absl::StatusOr<double> NumberParam(const GoldenCase& golden, const char* name) {
-  const auto it = golden.params().find(name);
-  if (it == golden.params().end() || !it->is_number()) return Malformed(name);
-  return it->get<double>();
-}
-
-absl::StatusOr<int64_t> IntParam(const GoldenCase& golden, const char* name) {
-  const auto it = golden.params().find(name);
-  if (it == golden.params().end() || !it->is_number_integer()) return Malformed(name);
-  return it->get<int64_t>();
-}
-
-absl::StatusOr<std::vector<int64_t>> IntListParam(const GoldenCase& golden, const char* name) {
-  const auto it = golden.params().find(name);
-  if (it == golden.params().end() || !it->is_array()) return Malformed(name);
-  std::vector<int64_t> list;
-  for (const json& value : *it) {
-    if (!value.is_number_integer()) return Malformed(name);
-    list.push_back(value.get<int64_t>());
-  }
-  return list;
-}
-
-absl::StatusOr<std::unique_ptr<Model>> LoadModel(const std::string& folder, Device* device) {
-  LTX_ASSIGN_OR_RETURN(const checkpoint::ModelSet set, checkpoint::ModelSet::Open(folder));
-  pipeline::ModelOptions options;
-  options.compute_dtype = DType::kF32;
-  // The reduced packs do not say; every case of this area runs a distilled recipe.
-  options.kind = checkpoint::ModelKind::kDistilled;
-  return Model::Load(device, set, options);
-}
-
-absl::StatusOr<GenerationRequest> RequestOf(const GoldenCase& golden) {
-  GenerationRequest request;
-  LTX_ASSIGN_OR_RETURN(request.prompt, StringParam(golden, "prompt"));
-  LTX_ASSIGN_OR_RETURN(request.height, IntParam(golden, "height"));
-  LTX_ASSIGN_OR_RETURN(request.width, IntParam(golden, "width"));
-  LTX_ASSIGN_OR_RETURN(request.num_frames, IntParam(golden, "num_frames"));
-  LTX_ASSIGN_OR_RETURN(const double rate, NumberParam(golden, "frame_rate"));
-  LTX_ASSIGN_OR_RETURN(request.frame_rate, pipeline::FrameRate::FromDouble(rate));
-  LTX_ASSIGN_OR_RETURN(const int64_t seed, IntParam(golden, "seed"));
-  request.seed = static_cast<uint64_t>(seed);
-  request.noise_generator = pipeline::NoiseGenerator::kTorchCpu;
-  return request;
-}
-
-/// Answers each draw with an input of the case: `name` gives the input's name and which row of it
-/// (all of it if it has a single one).
-class RecordedNoise final : public sampling::NoiseSource {
- public:
-  using Name = std::function<std::pair<std::string, int64_t>(const NoiseDraw&)>;
-  RecordedNoise(const GoldenCase* golden, Name name) : golden_(golden), name_(std::move(name)) {}
-
-  absl::StatusOr<Tensor> Draw(Device& device, const NoiseDraw& draw, const Shape& shape,
-                              DType dtype) override {
-    const auto [name, row] = name_(draw);
-    LTX_ASSIGN_OR_RETURN(const Tensor all, golden_->Input(device, name, dtype));
-    if (row >= all.dim(0)) {
-      return absl::InvalidArgumentError(absl::StrCat("in/", name, " has no draw ", row));
-    }
-    LTX_ASSIGN_OR_RETURN(const Tensor drawn, all.Rows(row, row + 1));
-    if (drawn.shape() != shape) {
-      return absl::InvalidArgumentError(absl::StrCat("in/", name, " is ", drawn.shape().ToString(),
-                                                     ", the run draws ", shape.ToString()));
-    }
-    return drawn;
-  }
-
- private:
-  const GoldenCase* const golden_;
-  const Name name_;
-};
-
-absl::StatusOr<GenerationResult> RunJob(const Model& model, const GenerationRequest& request,
-                                        const JobOptions& options) {
-  LTX_ASSIGN_OR_RETURN(const std::unique_ptr<GenerationJob> job,
-                       GenerationJob::Create(&model, request, options));
-  while (!job->done()) LTX_RETURN_IF_ERROR(job->Advance().status());
-  return job->TakeResult();
-}
-
-/// Mean and standard deviation (n - 1) of every `stride`-th value of [begin, end).
-struct Moments {
-  float mean = 0, std = 0;
-};
-Moments MomentsOf(const float* begin, const float* end, int64_t stride) {
-  double sum = 0, squares = 0, count = 0;
-  for (const float* x = begin; x < end; x += stride) sum += *x, count += 1;
-  const double mean = sum / count;
-  for (const float* x = begin; x < end; x += stride) squares += (*x - mean) * (*x - mean);
-  return {static_cast<float>(mean), static_cast<float>(std::sqrt(squares / (count - 1)))};
-}
-
-// --- The reduced pack -----------------------------------------------------------------------
 
 /// Stores the stages of a run under the names of the reduced cases.
 class PackObserver {
@@ -182,7 +69,8 @@ class PackObserver {
     if (absl::StrContains(name, ".audio.")) {
       return audio_vae::UnpatchifyAudio(*device_, tokens, audio_channels_);
     }
-    const int64_t divisor = absl::StartsWith(name, "s1.") ? 2 : 1;
+    const int stage = absl::StartsWith(name, "s1.") ? 0 : 1;
+    const int64_t divisor = pipeline::TraitsOf(request_.recipe).stages[stage].size_divisor;
     const auto extents = sampling::LatentExtentsOf(request_.num_frames, request_.height / divisor,
                                                    request_.width / divisor);
     return sampling::UnpatchifyVideo(*device_, tokens, extents.frames, extents.height,
@@ -197,11 +85,11 @@ class PackObserver {
   absl::Status status_;
 };
 
-absl::Status SetPackMedia(const GoldenCase& golden, Device& device, const GenerationResult& result,
-                          GoldenOutputs* outputs) {
-  LTX_ASSIGN_OR_RETURN(const std::vector<float> frames, ToFloats(device, result.frames));
+absl::Status SetPicture(const GoldenCase& golden, Device& device, const Tensor& picture,
+                        GoldenOutputs* outputs) {
+  LTX_ASSIGN_OR_RETURN(const std::vector<float> frames, ToFloats(device, picture));
   LTX_ASSIGN_OR_RETURN(const std::vector<int64_t> kept, IntListParam(golden, "kept_frames"));
-  const Shape& shape = result.frames.shape();
+  const Shape& shape = picture.shape();
   const int64_t frame_values = shape.dim(1) * shape.dim(2) * 3;
   std::vector<float> pixels, means, stds;
   for (const int64_t frame : kept) {
@@ -221,7 +109,10 @@ absl::Status SetPackMedia(const GoldenCase& golden, Device& device, const Genera
                      pixels);
   outputs->SetFloats("pixel_mean", {shape.dim(0), 3}, means);
   outputs->SetFloats("pixel_std", {shape.dim(0), 3}, stds);
+  return absl::OkStatus();
+}
 
+absl::Status SetSound(Device& device, const GenerationResult& result, GoldenOutputs* outputs) {
   LTX_ASSIGN_OR_RETURN(const std::vector<float> samples, ToFloats(device, result.waveform));
   const int64_t length = result.waveform.dim(1);
   // The cases keep the first samples of a waveform.
@@ -239,17 +130,19 @@ absl::Status SetPackMedia(const GoldenCase& golden, Device& device, const Genera
   return absl::OkStatus();
 }
 
-/// The positive contexts of the case's contexts_file, which were rounded to bfloat16.
-absl::StatusOr<text::PromptContexts> RecordedContexts(const GoldenCase& golden, Device* device) {
+/// The contexts of one prompt ("positive", "negative") of the case's contexts_file, which were
+/// rounded to bfloat16.
+absl::StatusOr<text::PromptContexts> RecordedContexts(const GoldenCase& golden,
+                                                      absl::string_view prompt, Device* device) {
   LTX_ASSIGN_OR_RETURN(const std::string name, StringParam(golden, "contexts_file"));
   LTX_ASSIGN_OR_RETURN(const auto file, checkpoint::SafetensorsFile::Open(golden.Resolve(name)));
   checkpoint::WeightSet set;
   LTX_RETURN_IF_ERROR(set.Add(file, "out/"));
   checkpoint::WeightLoader loader(device, &set, DType::kF32, MemoryOwner::kActivations);
   text::PromptContexts contexts;
-  for (const auto& [tensor, target] :
-       {std::pair<const char*, Tensor*>{"positive.video", &contexts.video},
-        {"positive.audio", &contexts.audio}}) {
+  for (const auto& [modality, target] :
+       {std::pair<const char*, Tensor*>{"video", &contexts.video}, {"audio", &contexts.audio}}) {
+    const std::string tensor = absl::StrCat(prompt, ".", modality);
     const Shape* const shape = loader.ShapeOf(tensor);
     if (shape == nullptr) return absl::NotFoundError(absl::StrCat(name, " lacks out/", tensor));
     LTX_ASSIGN_OR_RETURN(*target, loader.Get(tensor, *shape));
@@ -257,239 +150,171 @@ absl::StatusOr<text::PromptContexts> RecordedContexts(const GoldenCase& golden, 
   return contexts;
 }
 
-absl::Status RunPackDistilled(const GoldenCase& golden, const GoldenContext& context,
-                              GoldenOutputs* outputs) {
+/// The guider of one modality; what the case leaves out is the reference's neutral value.
+absl::Status ReadGuider(const GoldenCase& golden, Modality modality, int64_t num_blocks,
+                        GenerationRequest* request) {
+  const std::string name = absl::StrCat(ModalityName(modality), "_guider");
+  const auto it = golden.params().find(name);
+  if (it == golden.params().end()) return absl::OkStatus();
+  if (!it->is_object()) return Malformed(name);
+  pipeline::GuidanceFields& fields = request->guidance[modality];
+  fields.cfg_scale = it->value("cfg_scale", 1.0);
+  fields.stg_scale = it->value("stg_scale", 0.0);
+  fields.rescale_scale = it->value("rescale_scale", 0.0);
+  // Sound alone has nothing to be isolated from, and the field is refused.
+  if (pipeline::TraitsOf(request->recipe).video) {
+    fields.modality_scale = it->value("modality_scale", 1.0);
+  }
+  fields.skip_step = it->value("skip_step", int64_t{0});
+  if (*fields.stg_scale == 0.0) return absl::OkStatus();
+  fields.stg_blocks.emplace();
+  const auto blocks = it->find("stg_blocks");
+  if (blocks == it->end() || blocks->is_array()) {
+    for (const json& block : blocks == it->end() ? json::array() : *blocks) {
+      if (!block.is_number_integer()) return Malformed(name);
+      fields.stg_blocks->push_back(block.get<int64_t>());
+    }
+    return absl::OkStatus();
+  }
+  // Null stands for all.
+  for (int64_t block = 0; block < num_blocks; ++block) fields.stg_blocks->push_back(block);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<GenerationRequest> PackRequest(const GoldenCase& golden, Recipe recipe,
+                                              int64_t num_blocks) {
+  LTX_ASSIGN_OR_RETURN(GenerationRequest request, RequestOf(golden));
+  request.recipe = recipe;
+  const pipeline::RecipeTraits& traits = pipeline::TraitsOf(recipe);
+  if (!traits.video) request.height = request.width = 0;
+  if (!traits.guided()) return request;
+  LTX_ASSIGN_OR_RETURN(request.num_inference_steps, IntParam(golden, "num_inference_steps"));
+  LTX_ASSIGN_OR_RETURN(request.negative_prompt, StringParam(golden, "negative_prompt"));
+  for (const Modality m : sampling::kModalities) {
+    LTX_RETURN_IF_ERROR(ReadGuider(golden, m, num_blocks, &request));
+  }
+  if (recipe == Recipe::kTwoStage) {
+    LTX_ASSIGN_OR_RETURN(request.distilled_lora_strength_stage_2,
+                         NumberParam(golden, "distilled_lora_strength"));
+  }
+  if (recipe == Recipe::kTwoStageHq) {
+    LTX_ASSIGN_OR_RETURN(request.distilled_lora_strength_stage_1,
+                         NumberParam(golden, "distilled_lora_strength_stage_1"));
+    LTX_ASSIGN_OR_RETURN(request.distilled_lora_strength_stage_2,
+                         NumberParam(golden, "distilled_lora_strength_stage_2"));
+  }
+  return request;
+}
+
+/// First-frame images: their recorded latents stand in for an encoder. Anything else that an image
+/// may ask for is not a latent frame that is replaced.
+absl::Status GiveImages(const GoldenCase& golden, Device* device, int num_stages,
+                        JobOptions* options, GoldenOutputs* outputs) {
+  const auto images = golden.params().find("images");
+  if (images == golden.params().end()) return absl::OkStatus();
+  LTX_ASSIGN_OR_RETURN(const auto file, checkpoint::SafetensorsFile::Open(golden.file().path()));
+  checkpoint::WeightSet set;
+  LTX_RETURN_IF_ERROR(set.Add(file, "out/"));
+  checkpoint::WeightLoader loader(device, &set, DType::kF32, MemoryOwner::kActivations);
+  options->replaced_frames.resize(num_stages);
+  for (size_t i = 0; i < images->size(); ++i) {
+    const json& image = (*images)[i];
+    if (image.value("frame_idx", -1) != 0) {
+      return absl::UnimplementedError(
+          absl::StrCat("image ", i, " is a keyframe: only a first frame can be given"));
+    }
+    for (int stage = 1; stage <= num_stages; ++stage) {
+      const std::string name = absl::StrCat("stage.s", stage, ".video.cond.", i);
+      const Shape* const shape = loader.ShapeOf(name);
+      if (shape == nullptr) return absl::NotFoundError(absl::StrCat("no out/", name));
+      LTX_ASSIGN_OR_RETURN(const Tensor latent, loader.Get(name, *shape));
+      pipeline::ReplacedFrames frames;
+      LTX_ASSIGN_OR_RETURN(frames.tokens, sampling::PatchifyVideo(*device, latent));
+      frames.strength = static_cast<float>(image.value("strength", 1.0));
+      options->replaced_frames[stage - 1].push_back(std::move(frames));
+      LTX_RETURN_IF_ERROR(outputs->Set(*device, name, latent));
+      std::cout << golden.component() << ": the image's latent out/" << name
+                << " is taken as given\n";
+    }
+  }
+  return absl::OkStatus();
+}
+
+/// The reference answers for a stream that is absent with a scalar zero.
+void SetAbsentStreams(const GoldenCase& golden, const GenerationResult& result,
+                      GoldenOutputs* outputs) {
+  if (result.parameters.has_video) return;
+  for (const std::string& name : golden.OutputNames()) {
+    if (absl::StrContains(name, ".video.")) outputs->SetFloats(name, Shape{}, {0.0f});
+  }
+}
+
+absl::Status RunPack(const GoldenCase& golden, const GoldenContext& context, Recipe recipe,
+                     GoldenOutputs* outputs) {
   Device& device = *context.device;
+  const pipeline::RecipeTraits& traits = pipeline::TraitsOf(recipe);
   LTX_ASSIGN_OR_RETURN(const std::string pack, StringParam(golden, "checkpoint_pack"));
-  LTX_ASSIGN_OR_RETURN(const std::unique_ptr<Model> model,
-                       LoadModel(golden.Resolve(pack), &device));
-  LTX_ASSIGN_OR_RETURN(const GenerationRequest request, RequestOf(golden));
+  LTX_ASSIGN_OR_RETURN(
+      const std::unique_ptr<Model> model,
+      LoadModel(golden.Resolve(pack),
+                traits.full_model ? checkpoint::ModelKind::kDev : checkpoint::ModelKind::kDistilled,
+                &device));
+  LTX_ASSIGN_OR_RETURN(
+      const GenerationRequest request,
+      PackRequest(golden, recipe, model->parts().transformer->num_blocks()));
   LTX_ASSIGN_OR_RETURN(const int64_t audio_channels, IntParam(golden, "audio_latent_channels"));
-  LTX_ASSIGN_OR_RETURN(const std::string sampler, StringParam(golden, "stage_1_sampler"));
 
   PackObserver observer(&golden, &device, request, audio_channels, outputs);
   JobOptions options;
-  LTX_ASSIGN_OR_RETURN(options.contexts, RecordedContexts(golden, &device));
-  options.ancestral = absl::StartsWith(sampler, "euler_ancestral");
+  LTX_ASSIGN_OR_RETURN(options.contexts, RecordedContexts(golden, "positive", &device));
+  LTX_ASSIGN_OR_RETURN(options.negative_contexts, RecordedContexts(golden, "negative", &device));
+  LTX_RETURN_IF_ERROR(GiveImages(golden, &device, traits.num_stages, &options, outputs));
+  std::string sampler;
+  if (golden.params().count("stage_1_sampler") > 0) {
+    LTX_ASSIGN_OR_RETURN(sampler, StringParam(golden, "stage_1_sampler"));
+    options.ancestral = absl::StartsWith(sampler, "euler_ancestral");
+  }
   options.observer = [&observer](absl::string_view name, const Tensor& x) { observer(name, x); };
   options.noise = std::make_shared<RecordedNoise>(&golden, [](const NoiseDraw& draw) {
     const std::string stage = absl::StrCat("noise.s", draw.stage, ".");
-    const std::string name = draw.use == NoiseDraw::Use::kLoop
-                                 ? absl::StrCat(stage, "loop.", draw.index)
-                                 : absl::StrCat(stage, ModalityName(draw.modality));
+    const bool initial = draw.use == NoiseDraw::Use::kInitial;
+    const std::string name = initial ? absl::StrCat(stage, ModalityName(draw.modality))
+                                     : absl::StrCat(stage, "loop.", draw.index);
     return std::pair<std::string, int64_t>{name, 0};
   });
   LTX_ASSIGN_OR_RETURN(const GenerationResult result, RunJob(*model, request, options));
   LTX_RETURN_IF_ERROR(observer.status());
   for (size_t i = 0; i < result.parameters.stages.size(); ++i) {
     const auto& stage = result.parameters.stages[i];
-    if (i == 0 && stage.sampler != sampler) {
+    if (i == 0 && !sampler.empty() && stage.sampler != sampler) {
       return absl::InvalidArgumentError(
           absl::StrCat("stage 1 ran ", stage.sampler, ", the case ran ", sampler));
     }
     outputs->SetFloats(absl::StrCat("stage.s", i + 1, ".sigmas"),
                        {static_cast<int64_t>(stage.sigmas.size())}, stage.sigmas);
   }
-  return SetPackMedia(golden, device, result, outputs);
+  SetAbsentStreams(golden, result, outputs);
+  if (result.parameters.has_video) {
+    LTX_RETURN_IF_ERROR(SetPicture(golden, device, result.frames, outputs));
+  }
+  return SetSound(device, result, outputs);
 }
 
-/// The duration head of the pack on the positive prompt: seconds, and frames between 1 and 20
-/// seconds, the reference's range.
-absl::Status SetDuration(const GoldenCase& golden, Device& device, const std::string& pack,
-                         const text::PromptContexts& contexts, GoldenOutputs* outputs) {
-  const std::string path = absl::StrCat(pack, "/duration_head.safetensors");
-  LTX_ASSIGN_OR_RETURN(const auto file, checkpoint::SafetensorsFile::Open(path));
-  const auto text = file->metadata().find("config");
-  if (text == file->metadata().end()) {
-    return absl::InvalidArgumentError(absl::StrCat(path, " has no config"));
-  }
-  LTX_ASSIGN_OR_RETURN(const json config, checkpoint::ParseJsonObject(text->second, path));
-  LTX_ASSIGN_OR_RETURN(const checkpoint::DurationHeadConfig head_config,
-                       checkpoint::ParseDurationHeadConfig(config));
-  checkpoint::WeightSet set;
-  LTX_RETURN_IF_ERROR(set.Add(file));
-  const checkpoint::WeightLoader loader(&device, &set, DType::kF32, MemoryOwner::kWeightsText);
-  LTX_ASSIGN_OR_RETURN(const text::DurationHead head,
-                       text::DurationHead::Load(head_config, loader.Sub("duration_head.")));
-  LTX_ASSIGN_OR_RETURN(const float seconds, head.PredictSeconds(contexts.video, contexts.audio));
-  outputs->SetFloats("predicted_seconds", {1}, {seconds});
-  LTX_ASSIGN_OR_RETURN(const double rate, NumberParam(golden, "frame_rate"));
-  LTX_ASSIGN_OR_RETURN(
-      const int64_t frames,
-      sampling::FramesForDuration(seconds, rate, std::lrint(1.0 * rate), std::lrint(20.0 * rate)));
-  outputs->SetInts("predicted_frames", {1}, {frames});
-  return absl::OkStatus();
-}
-
-absl::Status RunPrompts(const GoldenCase& golden, const GoldenContext& context,
-                        GoldenOutputs* outputs) {
-  Device& device = *context.device;
-  LTX_ASSIGN_OR_RETURN(const std::string pack, StringParam(golden, "checkpoint_pack"));
-  LTX_ASSIGN_OR_RETURN(const std::unique_ptr<Model> model,
-                       LoadModel(golden.Resolve(pack), &device));
-  for (const char* prompt : {"positive", "negative"}) {
-    LTX_ASSIGN_OR_RETURN(const std::string text, StringParam(golden, prompt));
-    LTX_ASSIGN_OR_RETURN(const text::PromptContexts contexts,
-                         model->parts().prompt_encoder->Encode(text));
-    LTX_ASSIGN_OR_RETURN(const Tensor video, device.Cast(contexts.video, DType::kBF16));
-    LTX_ASSIGN_OR_RETURN(const Tensor audio, device.Cast(contexts.audio, DType::kBF16));
-    LTX_RETURN_IF_ERROR(outputs->Set(device, absl::StrCat(prompt, ".video"), video));
-    LTX_RETURN_IF_ERROR(outputs->Set(device, absl::StrCat(prompt, ".audio"), audio));
-    if (absl::string_view(prompt) == "positive") {
-      // The head read the contexts as the diffusion part gets them: rounded.
-      text::PromptContexts rounded;
-      LTX_ASSIGN_OR_RETURN(rounded.video, device.Cast(video, DType::kF32));
-      LTX_ASSIGN_OR_RETURN(rounded.audio, device.Cast(audio, DType::kF32));
-      LTX_RETURN_IF_ERROR(SetDuration(golden, device, golden.Resolve(pack), rounded, outputs));
-    }
-  }
-  return absl::OkStatus();
-}
-
-// --- The trained miniature ------------------------------------------------------------------
-
-/// Collects what the miniature's case holds: latents of all calls stacked, last predictions.
-class TinyObserver {
- public:
-  TinyObserver(Device* device, const GenerationRequest& request, GoldenOutputs* outputs)
-      : device_(device), request_(request), outputs_(outputs) {}
-
-  void operator()(absl::string_view name, const Tensor& x) { status_.Update(Store(name, x)); }
-
-  /// Stores what was collected over the calls.
-  absl::Status Finish() {
-    for (const auto& [name, stack] : stacks_) {
-      outputs_->SetFloats(name, {stack.calls, stack.tokens, stack.channels}, stack.values);
-    }
-    for (const auto& [name, last] : last_) {
-      LTX_RETURN_IF_ERROR(outputs_->Set(*device_, name, last));
-    }
-    return status_;
-  }
-
- private:
-  struct Stack {
-    int64_t calls = 0, tokens = 0, channels = 0;
-    std::vector<float> values;
+ComponentRunner PackRunner(Recipe recipe) {
+  return [recipe](const GoldenCase& golden, const GoldenContext& context, GoldenOutputs* outputs) {
+    return RunPack(golden, context, recipe, outputs);
   };
-
-  absl::Status Store(absl::string_view name, const Tensor& x) {
-    for (const Modality m : sampling::kModalities) {
-      const absl::string_view modality = ModalityName(m);
-      if (name == absl::StrCat("context.", modality)) {
-        constexpr int64_t kKeptRows = 32;
-        LTX_ASSIGN_OR_RETURN(const Tensor rows, device_->Slice(x, 1, 0, kKeptRows));
-        return outputs_->Set(*device_, absl::StrCat("stage.", modality, "_context.first32"), rows);
-      }
-      for (const int stage : {1, 2}) {
-        const std::string prefix = absl::StrCat("s", stage, ".");
-        const std::string target = absl::StrCat("stage", stage, ".", modality);
-        if (!absl::StartsWith(name, prefix)) continue;
-        if (absl::EndsWith(name, absl::StrCat(".", modality, ".in"))) {
-          return Push(absl::StrCat(target, "_xt"), x);
-        }
-        if (absl::EndsWith(name, absl::StrCat(".", modality, ".x0"))) {
-          last_[absl::StrCat(target, "_x0.last")] = x;
-        }
-      }
-    }
-    if (name == "upscaled") {
-      LTX_ASSIGN_OR_RETURN(const Tensor latent, device_->Permute(x, {0, 4, 1, 2, 3}));
-      return outputs_->Set(*device_, "stage.upscaled_latent", latent);
-    }
-    if (name == "s2.video.final") {
-      const auto extents =
-          sampling::LatentExtentsOf(request_.num_frames, request_.height, request_.width);
-      LTX_ASSIGN_OR_RETURN(
-          const Tensor latent,
-          sampling::UnpatchifyVideo(*device_, x, extents.frames, extents.height, extents.width));
-      return outputs_->Set(*device_, "video_latent", latent);
-    }
-    if (name == "s2.audio.final") {
-      // Eight channels of sixteen bins, as in every released model.
-      LTX_ASSIGN_OR_RETURN(const Tensor latent, audio_vae::UnpatchifyAudio(*device_, x, 8));
-      return outputs_->Set(*device_, "audio_latent", latent);
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status Push(const std::string& name, const Tensor& x) {
-    LTX_ASSIGN_OR_RETURN(const std::vector<float> values, ToFloats(*device_, x));
-    Stack& stack = stacks_[name];
-    stack.calls += x.dim(0);
-    stack.tokens = x.dim(1);
-    stack.channels = x.dim(2);
-    stack.values.insert(stack.values.end(), values.begin(), values.end());
-    return absl::OkStatus();
-  }
-
-  Device* const device_;
-  const GenerationRequest request_;
-  GoldenOutputs* const outputs_;
-  std::map<std::string, Stack> stacks_;
-  std::map<std::string, Tensor> last_;
-  absl::Status status_;
-};
-
-absl::Status SetTinyMedia(Device& device, const GenerationResult& result, GoldenOutputs* outputs) {
-  LTX_ASSIGN_OR_RETURN(const std::vector<float> frames, ToFloats(device, result.frames));
-  const Shape& shape = result.frames.shape();
-  const int64_t frame_values = shape.dim(1) * shape.dim(2) * 3;
-  std::vector<int64_t> even;
-  std::vector<float> means;
-  for (int64_t frame = 0; frame < shape.dim(0); ++frame) {
-    const float* const begin = frames.data() + frame * frame_values;
-    for (int64_t channel = 0; channel < 3; ++channel) {
-      means.push_back(MomentsOf(begin + channel, begin + frame_values, 3).mean);
-    }
-    for (int64_t i = 0; frame % 2 == 0 && i < frame_values; ++i) {
-      even.push_back(static_cast<int64_t>(std::nearbyint(255.0f * begin[i])));
-    }
-  }
-  outputs->SetInts("frames.even", {(shape.dim(0) + 1) / 2, shape.dim(1), shape.dim(2), 3}, even);
-  outputs->SetFloats("frames.mean", {shape.dim(0), 3}, means);
-  return outputs->Set(device, "waveform", result.waveform);
-}
-
-absl::Status RunTiny(const GoldenCase& golden, const GoldenContext& context,
-                     GoldenOutputs* outputs) {
-  return RunLtxTinyDistilled(golden, context, RunNoise::kRecorded, outputs);
 }
 
 }  // namespace
 
-absl::Status RunLtxTinyDistilled(const GoldenCase& golden, const GoldenContext& context,
-                                 RunNoise noise, GoldenOutputs* outputs) {
-  Device& device = *context.device;
-  LTX_ASSIGN_OR_RETURN(const std::string models, StringParam(golden, "models"));
-  LTX_ASSIGN_OR_RETURN(const std::unique_ptr<Model> model,
-                       LoadModel(absl::StrCat(context.models_dir, "/", models), &device));
-  LTX_ASSIGN_OR_RETURN(const GenerationRequest request, RequestOf(golden));
-  TinyObserver observer(&device, request, outputs);
-  JobOptions options;
-  options.observer = [&observer](absl::string_view name, const Tensor& x) { observer(name, x); };
-  if (noise == RunNoise::kRecorded) {
-    options.noise = std::make_shared<RecordedNoise>(&golden, [](const NoiseDraw& draw) {
-      const absl::string_view modality = ModalityName(draw.modality);
-      // The loop's draws alternate between the modalities.
-      if (draw.use == NoiseDraw::Use::kLoop) {
-        return std::pair<std::string, int64_t>{absl::StrCat("noise.loop.", modality),
-                                               draw.index / 2};
-      }
-      return std::pair<std::string, int64_t>{absl::StrCat("noise.stage", draw.stage, ".", modality),
-                                             0};
-    });
-  }
-  LTX_ASSIGN_OR_RETURN(const GenerationResult result, RunJob(*model, request, options));
-  LTX_RETURN_IF_ERROR(observer.Finish());
-  return SetTinyMedia(device, result, outputs);
-}
-
 void RegisterPipelineRuns(ComponentRegistry* registry) {
-  registry->emplace("pipeline.prompts", RunPrompts);
-  registry->emplace("pipeline.distilled", RunPackDistilled);
-  registry->emplace("pipeline.distilled_euler", RunPackDistilled);
-  registry->emplace("pipeline.ltx_tiny_distilled", RunTiny);
+  registry->emplace("pipeline.distilled", PackRunner(Recipe::kDistilled));
+  registry->emplace("pipeline.distilled_euler", PackRunner(Recipe::kDistilled));
+  registry->emplace("pipeline.ti2vid_one_stage", PackRunner(Recipe::kOneStage));
+  registry->emplace("pipeline.two_stage", PackRunner(Recipe::kTwoStage));
+  registry->emplace("pipeline.two_stage_hq", PackRunner(Recipe::kTwoStageHq));
+  registry->emplace("pipeline.text_to_audio", PackRunner(Recipe::kT2a));
 }
 
 }  // namespace ltx::golden

@@ -5,15 +5,9 @@
 
 namespace ltx::golden {
 
-/// pipeline.*: whole runs of a model set.
+/// pipeline.{distilled, distilled_euler, ti2vid_one_stage, two_stage, two_stage_hq,
+/// text_to_audio}: whole runs of the reduced pack.
 void RegisterPipelineRuns(ComponentRegistry* registry);
-
-/// The draws of a run: those recorded in the case, or the engine's own from the case's seed.
-enum class RunNoise { kRecorded, kGenerated };
-
-/// pipeline.ltx_tiny_distilled.
-absl::Status RunLtxTinyDistilled(const GoldenCase& golden, const GoldenContext& context,
-                                 RunNoise noise, GoldenOutputs* outputs);
 
 }  // namespace ltx::golden
 

@@ -10,7 +10,7 @@
 #include "engine/sampling/torch_cpu_generator.h"
 #include "kernels/cpu/cpu_device.h"
 #include "tests/golden/compare.h"
-#include "tests/golden/pipeline_runs.h"
+#include "tests/golden/tiny_run.h"
 
 namespace ltx::golden {
 namespace {
