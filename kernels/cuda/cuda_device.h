@@ -11,6 +11,8 @@
 
 namespace ltx::cuda {
 
+class LinearPlans;
+
 struct CudaDeviceOptions {
   int ordinal = 0;
   /// Where memory comes from; null: the GPU. Must outlive the device.
@@ -151,6 +153,7 @@ class CudaDevice final : public Device {
   absl::StatusOr<Tensor> Launched(absl::string_view operation, Tensor y);
 
   const std::unique_ptr<CudaContext> context_;
+  const std::unique_ptr<LinearPlans> linear_plans_;
   std::unique_ptr<Staging> staging_;
 };
 
