@@ -3,11 +3,10 @@
 #include <type_traits>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "kernels/cpu/cpu_device.h"
-#include "kernels/operand_check.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/vector.h"
+#include "kernels/operand_check.h"
 #include "kernels/status_macros.h"
 
 // Samplers compare states bit by bit: every step below rounds as written, nothing fuses.
@@ -86,32 +85,6 @@ void AddWeighted(double weight, const T* x, int64_t count, double* sums) {
       sums[i] += weight * static_cast<double>(x[i]);
     }
   }
-}
-
-bool IsSummable(DType dtype) {
-  return dtype == DType::kF32 || dtype == DType::kBF16 || dtype == DType::kF64;
-}
-
-absl::Status CheckTerms(absl::Span<const WeightedTerm> terms, DType dtype) {
-  if (terms.empty() || terms.size() > kMaxWeightedTerms) {
-    return OperandError("WeightedSum", absl::StrCat("has ", terms.size(), " terms"), {});
-  }
-  const Tensor& first = terms.front().x;
-  for (const WeightedTerm& term : terms) {
-    if (!term.x.defined() || term.x.rank() != 3 || term.x.shape() != first.shape()) {
-      return OperandError("WeightedSum", "terms must be [B, T, C] alike", {&first, &term.x});
-    }
-    const auto weights = static_cast<int64_t>(term.weights.size());
-    if (weights != 1 && weights != first.dim(0) * first.dim(1)) {
-      return OperandError("WeightedSum", absl::StrCat("a term has ", weights, " weights"),
-                          {&term.x});
-    }
-  }
-  const auto summable = [](const WeightedTerm& term) { return IsSummable(term.x.dtype()); };
-  if (!IsSummable(dtype) || !std::all_of(terms.begin(), terms.end(), summable)) {
-    return absl::UnimplementedError("WeightedSum takes and gives F32, BF16 and F64");
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace
@@ -197,7 +170,7 @@ absl::StatusOr<Tensor> CpuDevice::LinearCombination(float a, const Tensor& x, fl
 }
 
 absl::StatusOr<Tensor> CpuDevice::WeightedSum(absl::Span<const WeightedTerm> terms, DType dtype) {
-  LTX_RETURN_IF_ERROR(CheckTerms(terms, dtype));
+  LTX_RETURN_IF_ERROR(CheckWeightedSum(terms, dtype));
   const Tensor& first = terms.front().x;
   LTX_ASSIGN_OR_RETURN(Tensor y, Allocate(first.shape(), dtype, MemoryOwner::kActivations));
   const int64_t channels = first.dim(-1);

@@ -94,10 +94,7 @@ int64_t BlocksOf(int64_t count) { return (count + kSumBlock - 1) / kSumBlock; }
 absl::StatusOr<Tensor> CpuDevice::Guide(const Tensor& cond, const Tensor& uncond,
                                         const Tensor& perturbed, const Tensor& isolated,
                                         const GuidanceScales& scales) {
-  LTX_RETURN_IF_ERROR(CheckFloat("Guide", cond, 1));
-  for (const Tensor* other : {&uncond, &perturbed, &isolated}) {
-    if (other->defined()) LTX_RETURN_IF_ERROR(CheckSame("Guide", cond, *other));
-  }
+  LTX_RETURN_IF_ERROR(CheckGuide(cond, uncond, perturbed, isolated));
   LTX_ASSIGN_OR_RETURN(Tensor y, Allocate(cond.shape(), cond.dtype(), MemoryOwner::kActivations));
   const int64_t rows = cond.dim(0);
   const int64_t count = rows == 0 ? 0 : cond.num_elements() / rows;
