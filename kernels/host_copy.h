@@ -16,6 +16,10 @@ namespace ltx {
 absl::StatusOr<Tensor> TensorFromFloats(Device& device, absl::Span<const float> values,
                                         const Shape& shape, DType dtype = DType::kF32,
                                         MemoryOwner owner = MemoryOwner::kActivations);
+/// The same for f64.
+absl::StatusOr<Tensor> TensorFromDoubles(Device& device, absl::Span<const double> values,
+                                         const Shape& shape,
+                                         MemoryOwner owner = MemoryOwner::kActivations);
 absl::StatusOr<Tensor> TensorFromInts(Device& device, absl::Span<const int32_t> values,
                                       const Shape& shape,
                                       MemoryOwner owner = MemoryOwner::kActivations);

@@ -1,14 +1,19 @@
 #ifndef LTX_ENGINE_PIPELINE_DIFFUSION_STAGE_H_
 #define LTX_ENGINE_PIPELINE_DIFFUSION_STAGE_H_
 
-#include <cstdint>
+#include <array>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "engine/dit/transformer.h"
+#include "engine/dit/x0.h"
+#include "engine/pipeline/guidance_passes.h"
 #include "engine/pipeline/job_options.h"
 #include "engine/pipeline/stage_spec.h"
 #include "engine/sampling/denoising_loop.h"
@@ -16,55 +21,76 @@
 
 namespace ltx::pipeline {
 
-/// A denoising stage of the modalities that are present: states, noise, then one model evaluation a
-/// step (reference: utils/blocks.py:DiffusionStage).
+/// A denoising stage of the modalities that are present: states and noise, then one forward of the
+/// transformer after the other. An evaluation of the sampler is one forward, or with guidance one
+/// for each pass unless they are batched (reference: utils/blocks.py:DiffusionStage,
+/// utils/denoisers.py).
 class DiffusionStage {
  public:
   /// Draws the starting noise (video, then audio) and prepares positions and masks. The transformer
   /// and the noise source must outlive the stage. Latents have the transformer's dtype.
-  static absl::StatusOr<std::unique_ptr<DiffusionStage>> Start(const dit::Transformer* transformer,
-                                                               const StageSpec& spec,
-                                                               const text::PromptContexts& contexts,
-                                                               sampling::NoiseSource* noise,
-                                                               const StageObserver& observer);
+  /// FAILED_PRECONDITION if guidance uses negative contexts and `negative` has none.
+  static absl::StatusOr<std::unique_ptr<DiffusionStage>> Start(
+      const dit::Transformer* transformer, const StageSpec& spec,
+      const text::PromptContexts& contexts, const text::PromptContexts& negative,
+      sampling::NoiseSource* noise, const StageObserver& observer);
 
-  int steps() const { return loop_->steps(); }
   bool done() const { return loop_->done(); }
 
-  /// Runs the next step. INTERNAL (NONFINITE_OUTPUT) naming stage, step and modality if a latent
-  /// became NaN or infinite.
-  absl::Status Step();
+  /// Runs the next forward and, if it was the last of its evaluation, the sampler's step. INTERNAL
+  /// (NONFINITE_OUTPUT) naming stage, evaluation and modality if a latent became NaN or infinite.
+  absl::Status Forward();
 
   /// The current latent, [1, T, C]; undefined for an absent modality.
   const Tensor& latent(sampling::Modality modality) const { return loop_->latent(modality); }
 
  private:
-  DiffusionStage(const dit::Transformer* transformer, int number, StageObserver observer)
-      : transformer_(transformer), number_(number), observer_(std::move(observer)) {}
+  DiffusionStage(const dit::Transformer* transformer, StageSpec spec, StageObserver observer)
+      : transformer_(transformer), spec_(std::move(spec)), observer_(std::move(observer)) {}
 
   /// `draw` counts the starting points drawn before.
-  absl::StatusOr<sampling::LatentState> StartState(sampling::Modality modality,
-                                                   const StageSpec& spec, int draw,
+  absl::StatusOr<sampling::LatentState> StartState(sampling::Modality modality, int draw,
                                                    sampling::NoiseSource* noise) const;
-  absl::Status ReplaceFrames(const StageSpec& spec, sampling::LatentState* state) const;
-  absl::Status PrepareStream(sampling::Modality modality, const StageSpec& spec,
-                             const text::PromptContexts& contexts,
+  absl::Status ReplaceFrames(sampling::LatentState* state) const;
+  absl::Status PrepareStream(sampling::Modality modality, const text::PromptContexts& contexts,
+                             const text::PromptContexts& negative,
                              const sampling::LatentState& state);
-  absl::StatusOr<sampling::PerModality<Tensor>> Denoise(
-      const sampling::PerModality<Tensor>& latents, float sigma) const;
+  absl::Status StartLoop(sampling::NoiseSource* noise,
+                         sampling::PerModality<sampling::LatentState> states);
+
+  absl::Status BeginEvaluation();
+  /// One forward of these passes as batch rows.
+  absl::StatusOr<dit::Prediction> Run(absl::Span<const GuidancePass> passes) const;
+  /// Accepts the evaluation, and those behind it for which nothing has to run.
+  absl::Status FinishEvaluations();
+  absl::Status AcceptEvaluation();
+  /// The guided prediction of one modality.
+  absl::StatusOr<Tensor> Combine(sampling::Modality modality) const;
+  /// Whether the modality keeps its last prediction in the current evaluation.
+  bool Skipped(sampling::Modality modality) const;
   void Observe(const std::string& name, const Tensor& x) const;
 
   /// What stays fixed over the steps.
   struct Stream {
-    dit::Modality input;
+    std::shared_ptr<const dit::PreparedStream> prepared;
+    Tensor context;
+    Tensor negative_context;
     std::vector<float> mask;
   };
 
   const dit::Transformer* const transformer_;
-  const int number_;
+  const StageSpec spec_;
   const StageObserver observer_;
   sampling::PerModality<Stream> streams_;
   std::unique_ptr<sampling::DenoisingLoop> loop_;
+
+  // The evaluation under way: its passes, how many have run, and what they predicted.
+  std::optional<sampling::Evaluation> evaluation_;
+  std::vector<GuidancePass> passes_;
+  size_t next_pass_ = 0;
+  sampling::PerModality<std::array<Tensor, kGuidancePassCount>> predictions_;
+  /// Of each modality, for steps that skip it.
+  sampling::PerModality<Tensor> last_;
 };
 
 }  // namespace ltx::pipeline

@@ -196,9 +196,10 @@ absl::Status GenerationJob::State::Denoise(int number) {
   if (stage == nullptr) {
     LTX_ASSIGN_OR_RETURN(const StageSpec spec, StageToRun(number));
     LTX_ASSIGN_OR_RETURN(stage, DiffusionStage::Start(parts().transformer.get(), spec, contexts,
-                                                      noise.get(), options.observer));
+                                                      negative_contexts, noise.get(),
+                                                      options.observer));
   }
-  LTX_RETURN_IF_ERROR(stage->Step());
+  LTX_RETURN_IF_ERROR(stage->Forward());
   return stage->done() ? FinishStage(number) : absl::OkStatus();
 }
 

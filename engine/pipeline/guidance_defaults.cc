@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/pipeline/error_details.h"
-#include "engine/pipeline/request_fields.h"
+#include "engine/pipeline/guidance_passes.h"
 #include "engine/sampling/latent_state.h"
 #include "kernels/status_macros.h"
 
@@ -47,7 +47,7 @@ absl::Status CheckBlocks(Modality modality, const GuidanceFields& fields,
                           legal)),
                       {std::string(kReasonUnknownValue), field, absl::StrCat(block), legal});
   }
-  if (settings.stg_scale != 0.0) return absl::OkStatus();
+  if (UsesPass(settings, GuidancePass::kPerturbed)) return absl::OkStatus();
   const std::string scale = FieldName(modality, "_stg_guidance_scale");
   return NoEffect(field, "", absl::StrCat(scale, " is 0"), absl::StrCat(scale, " other than 0"));
 }
@@ -76,7 +76,7 @@ absl::StatusOr<EffectiveParameters::Guidance> ResolveGuidance(const GenerationRe
     Override(fields.skip_step, &settings.skip_step);
     Override(fields.stg_blocks, &settings.stg_blocks);
     LTX_RETURN_IF_ERROR(CheckBlocks(m, fields, settings, num_blocks));
-    uses_negative = uses_negative || settings.cfg_scale != 1.0;
+    uses_negative = uses_negative || UsesPass(settings, GuidancePass::kUncond);
   }
   if (request.negative_prompt.has_value() && !uses_negative) {
     return NoEffect("negative_prompt", absl::StrCat("of ", request.negative_prompt->size(),
@@ -105,7 +105,8 @@ bool ChooseBatched(GuidanceBatching choice, const StageSpec& stage) {
 bool NeedsNegative(const EffectiveParameters& parameters) {
   if (!parameters.guidance.has_value()) return false;
   const auto& settings = parameters.guidance->settings;
-  return settings.video.cfg_scale != 1.0 || settings.audio.cfg_scale != 1.0;
+  return UsesPass(settings.video, GuidancePass::kUncond) ||
+         UsesPass(settings.audio, GuidancePass::kUncond);
 }
 
 }  // namespace ltx::pipeline

@@ -127,7 +127,7 @@ class StageBuilder {
         }
         break;
       case StageSampler::kRes2s:
-        break;
+        return sampling::Sampler::Res2s();
     }
     return sampler;
   }
