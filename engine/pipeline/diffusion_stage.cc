@@ -9,6 +9,7 @@
 #include "engine/dit/x0.h"
 #include "engine/pipeline/error_details.h"
 #include "engine/pipeline/media_transfer.h"
+#include "engine/pipeline/stage_forwards.h"
 #include "kernels/host_copy.h"
 #include "kernels/status_macros.h"
 
