@@ -88,10 +88,6 @@ class Device {
   virtual absl::StatusOr<Tensor> RmsNorm(const Tensor& x, const Tensor& weight, float epsilon,
                                          bool one_plus_weight = false,
                                          Activation activation = Activation::kNone) = 0;
-  /// rms(x) * (1 + scale) + shift per token; x [B, N, D].
-  virtual absl::StatusOr<Tensor> RmsNormModulate(const Tensor& x, float epsilon,
-                                                 const RowVectors& scale,
-                                                 const RowVectors& shift) = 0;
   /// LayerNorm(x) * (1 + scale) + shift per token, mean subtracted, no affine; x [B, N, D].
   virtual absl::StatusOr<Tensor> LayerNormModulate(const Tensor& x, float epsilon,
                                                    const RowVectors& scale,
@@ -100,9 +96,6 @@ class Device {
   virtual absl::StatusOr<Tensor> Modulate(const Tensor& x, const RowVectors& scale,
                                           const RowVectors& shift,
                                           Activation activation = Activation::kNone) = 0;
-  /// x + y * gate per token; x, y [B, N, D].
-  virtual absl::StatusOr<Tensor> AddGated(const Tensor& x, const Tensor& y,
-                                          const RowVectors& gate) = 0;
   /// One pass over a residual stream: adds `update` to *state [B, N, D] in place, rounded to its
   /// dtype, and returns one tensor like *state per reading of the sum.
   virtual absl::StatusOr<std::vector<Tensor>> ResidualNorm(
@@ -144,7 +137,7 @@ class Device {
   /// Same shapes.
   virtual absl::StatusOr<Tensor> Add(const Tensor& a, const Tensor& b) = 0;
   /// a [L, W], b [U, W] -> a_l + b_u [L, U, W].
-  virtual absl::StatusOr<Tensor> OuterSum(const Tensor& a, const Tensor& b) = 0;
+  virtual absl::StatusOr<Tensor> OuterSum(const Columns& a, const Tensor& b) = 0;
   /// Same shapes; gelu_tanh(gate), rounded, times up.
   virtual absl::StatusOr<Tensor> GeluTanhMul(const Tensor& gate, const Tensor& up) = 0;
   /// factor * x.
