@@ -39,6 +39,14 @@ absl::Status Assign(const std::string& key, const json& value, int* field) {
   return absl::OkStatus();
 }
 
+absl::Status Assign(const std::string& key, const json& value, int64_t* field) {
+  if (!value.is_number_integer() || (value.is_number_unsigned() && value.get<int64_t>() < 0)) {
+    return WrongType(key, value, "an integer");
+  }
+  *field = value.get<int64_t>();
+  return absl::OkStatus();
+}
+
 absl::Status Assign(const std::string& key, const json& value, double* field) {
   if (!value.is_number()) return WrongType(key, value, "a number");
   *field = value.get<double>();
@@ -75,6 +83,7 @@ void VisitFields(ServerConfig* config, const Visitor& visit) {
   visit("work_dir", &config->work_dir);
   visit("drain_seconds", &config->drain_seconds);
   visit("metrics_listen", &config->metrics_listen);
+  visit("prompt_cache_bytes", &config->prompt_cache_bytes);
   visit("reflection", &config->reflection);
   visit("log_level", &config->log_level);
   visit("log_format", &config->log_format);
@@ -117,6 +126,8 @@ void DeclareFlags(ServerConfig* config, std::string* config_file, CLI::App* app)
   app->add_option("--metrics-listen", config->metrics_listen,
                   "HOST:PORT of /metrics, /healthz and /readyz over HTTP, unauthenticated; empty: "
                   "none");
+  app->add_option("--prompt-cache-bytes", config->prompt_cache_bytes,
+                  "Device memory for encoded prompts; 0: none are kept");
   app->add_option("--reflection", config->reflection, "Server reflection (true or false)");
   app->add_option("--log-level", config->log_level, "trace, debug, info, warn or error");
   app->add_option("--log-format", config->log_format, "text or json");
@@ -170,6 +181,10 @@ absl::Status ValidateConfig(const ServerConfig& config) {
   if (config.queue_capacity < 1 || config.queue_capacity > 100000) {
     return absl::InvalidArgumentError(
         absl::StrCat("queue_capacity ", config.queue_capacity, " is not in 1..100000"));
+  }
+  if (config.prompt_cache_bytes < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("prompt_cache_bytes ", config.prompt_cache_bytes, " is negative"));
   }
   if (!std::isfinite(config.drain_seconds) || config.drain_seconds < 0) {
     return absl::InvalidArgumentError(

@@ -142,6 +142,7 @@ absl::Status RunServer(const ServerConfig& config) {
   for (const std::string& warning : files.warnings) spdlog::warn("{}", warning);
   pipeline::ModelOptions model_options;
   model_options.compute_dtype = config.compute_dtype == "bf16" ? DType::kBF16 : DType::kF32;
+  model_options.prompt_cache_bytes = config.prompt_cache_bytes;
   LTX_ASSIGN_OR_RETURN(const std::unique_ptr<pipeline::Model> model,
                        pipeline::Model::Load(device.get(), files, model_options));
   LTX_ASSIGN_OR_RETURN(const std::unique_ptr<WorkDir> work_dir, WorkDir::Create(config.work_dir));

@@ -60,8 +60,9 @@ VideoService::VideoService(const pipeline::Model* model, VideoServiceOptions opt
       executor_(options_.queue_capacity),
       heartbeat_([this] { HeartbeatLoop(); }) {
   metrics_->SetSource([this] {
+    const text::PromptCache::Stats prompts = model_->prompt_cache_stats();
     return ServerMetrics::Reading{model_->device().ledger().Read(), SystemAvailableBytes(),
-                                  executor_.Read().waiting};
+                                  executor_.Read().waiting, prompts.hits, prompts.misses};
   });
 }
 

@@ -41,6 +41,11 @@ Buckets Ratios() { return {0.5, 0.67, 0.8, 0.9, 0.95, 1.0, 1.05, 1.1, 1.25, 1.5,
 
 std::string Label(absl::string_view value) { return value.empty() ? "none" : std::string(value); }
 
+/// Brings a counter to what its owner has counted.
+void CountUpTo(uint64_t total, Counter* counter) {
+  counter->Increment(static_cast<double>(total) - counter->Value());
+}
+
 }  // namespace
 
 struct ServerMetrics::Families {
@@ -170,6 +175,10 @@ std::string ServerMetrics::Text() const {
       set("cache", cache);
       set("free", reading.free_bytes);
       families_->queue_depth.Set(reading.queue_depth);
+      CountUpTo(reading.prompt_cache_hits,
+                &families_->cache_hits.Add({{"cache", Label(kPromptCache)}}));
+      CountUpTo(reading.prompt_cache_misses,
+                &families_->cache_misses.Add({{"cache", Label(kPromptCache)}}));
     }
   }
   return prometheus::TextSerializer().Serialize(families_->registry.Collect());

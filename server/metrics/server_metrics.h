@@ -34,6 +34,9 @@ class ServerMetrics {
     int64_t free_bytes = 0;
     /// Jobs that wait.
     int queue_depth = 0;
+    /// Of the cache of prompts, since the start.
+    uint64_t prompt_cache_hits = 0;
+    uint64_t prompt_cache_misses = 0;
   };
 
   ServerMetrics();

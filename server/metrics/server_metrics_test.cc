@@ -55,9 +55,9 @@ TEST(ServerMetricsTest, ProjectionsAreRatios) {
 TEST(ServerMetricsTest, CachesAreThereBeforeTheirFirstEvent) {
   ServerMetrics metrics;
   EXPECT_THAT(metrics.Text(), HasSubstr(R"(ltx_cache_hits_total{cache="prompt"} 0)"));
-  metrics.CountCacheHit(kPromptCache);
+  metrics.CountCacheHit(kConditionCache);
   metrics.CountCacheMiss(kConditionCache);
-  EXPECT_THAT(metrics.Text(), HasSubstr(R"(ltx_cache_hits_total{cache="prompt"} 1)"));
+  EXPECT_THAT(metrics.Text(), HasSubstr(R"(ltx_cache_hits_total{cache="condition"} 1)"));
   EXPECT_THAT(metrics.Text(), HasSubstr(R"(ltx_cache_misses_total{cache="condition"} 1)"));
 }
 
@@ -65,7 +65,7 @@ TEST(ServerMetricsTest, AmountsAreReadAtEachLook) {
   ServerMetrics metrics;
   EXPECT_THAT(metrics.Text(), Not(HasSubstr(R"(ltx_device_bytes{)")));
   MemoryLedger ledger;
-  metrics.SetSource([&ledger] { return ServerMetrics::Reading{ledger.Read(), 77, 3}; });
+  metrics.SetSource([&ledger] { return ServerMetrics::Reading{ledger.Read(), 77, 3, 8, 9}; });
   ledger.Add(MemoryOwner::kWeightsDit, 10);
   ledger.Add(MemoryOwner::kWeightsText, 5);
   ledger.Add(MemoryOwner::kActivations, 3);
@@ -77,6 +77,8 @@ TEST(ServerMetricsTest, AmountsAreReadAtEachLook) {
   EXPECT_THAT(text, HasSubstr(R"(ltx_device_bytes{kind="cache"} 2)"));
   EXPECT_THAT(text, HasSubstr(R"(ltx_device_bytes{kind="free"} 77)"));
   EXPECT_THAT(text, HasSubstr("ltx_queue_depth 3"));
+  EXPECT_THAT(text, HasSubstr(R"(ltx_cache_hits_total{cache="prompt"} 8)"));
+  EXPECT_THAT(metrics.Text(), HasSubstr(R"(ltx_cache_misses_total{cache="prompt"} 9)"));
   ledger.Remove(MemoryOwner::kCache, 2);
   EXPECT_THAT(metrics.Text(), HasSubstr(R"(ltx_device_bytes{kind="cache"} 0)"));
   metrics.SetSource(nullptr);
