@@ -159,8 +159,8 @@ absl::StatusOr<LinearWeight> WeightLoader::FusedLinear(absl::Span<const LinearPa
     bias_shapes.push_back({part.out});
   }
   RawModule raw;
-  LTX_ASSIGN_OR_RETURN(
-      raw.weight, Join(weights, weight_shapes, /*stacked=*/false, MemoryOwner::kWorkspace));
+  LTX_ASSIGN_OR_RETURN(raw.weight,
+                       Join(weights, weight_shapes, /*stacked=*/false, MemoryOwner::kWorkspace));
   if (bias) {
     LTX_ASSIGN_OR_RETURN(raw.bias,
                          Join(biases, bias_shapes, /*stacked=*/false, MemoryOwner::kWorkspace));

@@ -139,7 +139,8 @@ absl::StatusOr<Tensor> GatedAttention::Attend(Device& device, const AttentionInp
 absl::StatusOr<Tensor> GatedAttention::Forward(Device& device, const AttentionInputs& inputs,
                                                const StageObserver& observer) const {
   if (inputs.context.defined() == config_.self) {
-    return absl::InternalError("a context belongs to attention over another sequence, and only to it");
+    return absl::InternalError(
+        "a context belongs to attention over another sequence, and only to it");
   }
   LTX_ASSIGN_OR_RETURN(const Projections parts, Project(device, inputs));
   if (observer) LTX_RETURN_IF_ERROR(Observe(device, inputs, parts, observer));

@@ -23,8 +23,8 @@ absl::StatusOr<BlockModulation> StreamModulations::Of(Device& device, int64_t bl
 }
 
 absl::StatusOr<BlockTables> BlockTables::Load(checkpoint::WeightLoader loader, StreamKind kind,
-                                              const StreamConfig& config, bool cross,
-                                              int64_t first, int64_t count) {
+                                              const StreamConfig& config, bool cross, int64_t first,
+                                              int64_t count) {
   BlockTables tables;
   tables.width_ = config.width;
   const absl::string_view prefix = kind == StreamKind::kVideo ? "" : "audio_";
@@ -39,13 +39,13 @@ absl::StatusOr<BlockTables> BlockTables::Load(checkpoint::WeightLoader loader, S
   LTX_ASSIGN_OR_RETURN(tables.main_,
                        stack(absl::StrCat(prefix, "scale_shift_table"), config.table_rows()));
   if (config.cross_attention_adaln) {
-    LTX_ASSIGN_OR_RETURN(
-        tables.prompt_, stack(absl::StrCat(prefix, "prompt_scale_shift_table"), kPromptRows));
+    LTX_ASSIGN_OR_RETURN(tables.prompt_,
+                         stack(absl::StrCat(prefix, "prompt_scale_shift_table"), kPromptRows));
   }
   if (cross) {
-    LTX_ASSIGN_OR_RETURN(
-        tables.cross_, stack(absl::StrCat("scale_shift_table_a2v_ca_", StreamName(kind)),
-                             kCrossScaleShiftRows + 1));
+    LTX_ASSIGN_OR_RETURN(tables.cross_,
+                         stack(absl::StrCat("scale_shift_table_a2v_ca_", StreamName(kind)),
+                               kCrossScaleShiftRows + 1));
   }
   return tables;
 }
@@ -62,9 +62,9 @@ absl::StatusOr<StreamModulations> BlockTables::AddTo(Device& device,
   if (cross_.defined() && shared.cross.defined()) {
     all.has_cross_ = true;
     const int64_t scale_shift = kCrossScaleShiftRows * width_;
-    LTX_ASSIGN_OR_RETURN(all.cross_,
-                         BlockModulations::Make(device, shared.cross,
-                                                Columns(cross_, 0, scale_shift), width_));
+    LTX_ASSIGN_OR_RETURN(
+        all.cross_,
+        BlockModulations::Make(device, shared.cross, Columns(cross_, 0, scale_shift), width_));
     LTX_ASSIGN_OR_RETURN(all.cross_gate_,
                          BlockModulations::Make(device, shared.cross_gate,
                                                 Columns(cross_, scale_shift, width_), width_));

@@ -66,8 +66,11 @@ absl::Status StreamBlock::AttendSelfAndText(Device& device, const BlockInput& in
                                             absl::Span<const StateReading> readings,
                                             const StageObserver& observer) const {
   const Modulation& modulation = input.modulation.main;
+  if (!state->self_input.defined()) {
+    LTX_RETURN_IF_ERROR(UpdateAndRead(device, &state->x, {}, config_.epsilon,
+                                      {{SelfReading(modulation), &state->self_input}}));
+  }
   AttentionInputs inputs;
-  // Taken out of the state, so that its memory is free once the projections are made.
   inputs.x = std::exchange(state->self_input, Tensor());
   Observe(observer, prefix_, "attn1_in", inputs.x);
   inputs.bias = input.stream->self_bias;
@@ -118,15 +121,15 @@ NormReading StreamBlock::FeedForwardReading(const BlockInput& input) const {
   return {modulation.At(kFeedForwardScale), modulation.At(kFeedForwardShift)};
 }
 
-absl::Status StreamBlock::FeedForward(Device& device, const BlockInput& input,
-                                      const Tensor& reading, StreamState* state,
-                                      const StageObserver& observer) const {
+absl::Status StreamBlock::FeedForward(Device& device, const BlockInput& input, Tensor reading,
+                                      StreamState* state, const StageObserver& observer) const {
   Observe(observer, prefix_, "ff_in", reading);
   LinearOptions gelu;
   gelu.activation = Activation::kGeluTanh;
   ResidualUpdate update;
   {
     LTX_ASSIGN_OR_RETURN(const Tensor hidden, device.Linear(reading, ff_in_, gelu));
+    reading = Tensor();  // Its memory serves the output.
     LTX_ASSIGN_OR_RETURN(update.value, device.Linear(hidden, ff_out_));
   }
   Observe(observer, prefix_, "ff_out", update.value);

@@ -52,7 +52,8 @@ struct StreamState {
   /// [B, N, width].
   Tensor x;
   /// Its modulated norm for the self-attention of the block to come: whatever changes x reads it at
-  /// once for the part that follows, so that every change is a single pass over x.
+  /// once for the part that follows, so that every change is a single pass over x. Undefined before
+  /// the first block.
   Tensor self_input;
 };
 
@@ -82,7 +83,7 @@ class StreamBlock {
   /// What FeedForward takes.
   NormReading FeedForwardReading(const BlockInput& input) const;
   /// x + gated feed-forward of `reading`; leaves the next block's self_input.
-  absl::Status FeedForward(Device& device, const BlockInput& input, const Tensor& reading,
+  absl::Status FeedForward(Device& device, const BlockInput& input, Tensor reading,
                            StreamState* state, const StageObserver& observer) const;
 
  private:

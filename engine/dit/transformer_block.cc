@@ -129,39 +129,42 @@ absl::Status TransformerBlock::CrossAttend(Device& device, Side* side, const Sid
 
 absl::Status TransformerBlock::CrossAndFeedForward(Device& device, Side* side, const Side& other,
                                                    const StageObserver& observer) const {
-  if (!side->enabled()) return absl::OkStatus();
+  if (side->input == nullptr) return absl::OkStatus();
   if (side->receives) LTX_RETURN_IF_ERROR(CrossAttend(device, side, other, observer));
   if (other.input != nullptr) {
     Observe(observer, StreamName(side->block->kind()), "_after_av", side->state->x);
   }
-  return side->block->FeedForward(device, *side->input, side->readings.feed_forward, side->state,
+  if (!side->enabled()) return absl::OkStatus();
+  side->readings.query = Tensor();
+  return side->block->FeedForward(device, *side->input,
+                                  std::exchange(side->readings.feed_forward, Tensor()), side->state,
                                   observer);
 }
 
 absl::Status TransformerBlock::Forward(Device& device, const BlockInput* video,
-                                       const BlockInput* audio, States* states,
+                                       StreamState* video_state, const BlockInput* audio,
+                                       StreamState* audio_state,
                                        const StageObserver& observer) const {
   Side video_side;
   video_side.block = &video_;
   video_side.input = video;
-  video_side.state = &states->video;
+  video_side.state = video_state;
   Side audio_side;
   audio_side.block = &audio_;
   audio_side.input = audio;
-  audio_side.state = &states->audio;
+  audio_side.state = audio_state;
   const bool both = video != nullptr && audio != nullptr;
   for (Side* side : {&video_side, &audio_side}) {
-    side->receives =
-        both && side->enabled() && !side->input->keep.cross_attention.all_skipped;
+    side->receives = both && side->enabled() && !side->input->keep.cross_attention.all_skipped;
   }
   const auto beside = [&](auto for_video, auto for_audio) -> absl::Status {
     if (both && !observer) return device.Concurrently(for_video, for_audio);
     LTX_RETURN_IF_ERROR(for_video());
     return for_audio();
   };
-  LTX_RETURN_IF_ERROR(beside(
-      [&] { return BeforeCross(device, audio_side.receives, &video_side, observer); },
-      [&] { return BeforeCross(device, video_side.receives, &audio_side, observer); }));
+  LTX_RETURN_IF_ERROR(
+      beside([&] { return BeforeCross(device, audio_side.receives, &video_side, observer); },
+             [&] { return BeforeCross(device, video_side.receives, &audio_side, observer); }));
   return beside([&] { return CrossAndFeedForward(device, &video_side, audio_side, observer); },
                 [&] { return CrossAndFeedForward(device, &audio_side, video_side, observer); });
 }

@@ -17,12 +17,6 @@ namespace ltx::dit {
 /// the device can.
 class TransformerBlock {
  public:
-  struct States {
-    /// Undefined if the stream is absent.
-    StreamState video;
-    StreamState audio;
-  };
-
   TransformerBlock() = default;
   /// `video` or `audio` may be null: a single-stream block.
   static absl::StatusOr<TransformerBlock> Load(checkpoint::WeightLoader loader,
@@ -34,8 +28,9 @@ class TransformerBlock {
   /// "attn1_out", "attn2_in", "attn2_kv_in", "attn2_out", "ff_in", "ff_out", the same after
   /// "audio_", "audio_to_video_attn_in", "..._kv_in", "..._out", and "video_to_audio_attn_...";
   /// "<stream>_after_self", "_after_text", "_after_av"; and "<stream>_av_gate" as rows.
-  absl::Status Forward(Device& device, const BlockInput* video, const BlockInput* audio,
-                       States* states, const StageObserver& observer = nullptr) const;
+  absl::Status Forward(Device& device, const BlockInput* video, StreamState* video_state,
+                       const BlockInput* audio, StreamState* audio_state,
+                       const StageObserver& observer = nullptr) const;
 
  private:
   /// Norms of a stream's state before either cross-modal attention.

@@ -9,10 +9,10 @@
 #include "kernels/cpu/attention_packing.h"
 #include "kernels/cpu/cpu_device.h"
 #include "kernels/cpu/fast_math.h"
-#include "kernels/operand_check.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/tile_product.h"
 #include "kernels/cpu/vector.h"
+#include "kernels/operand_check.h"
 #include "kernels/status_macros.h"
 
 // Softmax attention in one pass over the keys (Milakov and Gimelshein, "Online normalizer

@@ -6,9 +6,9 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/conv_geometry.h"
 #include "kernels/cpu/cpu_device.h"
-#include "kernels/operand_check.h"
 #include "kernels/cpu/packed_conv.h"
 #include "kernels/cpu/tile_product.h"
+#include "kernels/operand_check.h"
 #include "kernels/status_macros.h"
 
 namespace ltx::cpu {

@@ -38,6 +38,7 @@ class CpuDevice final : public Device {
   absl::StatusOr<Tensor> Allocate(const Shape& shape, DType dtype, MemoryOwner owner) override;
   absl::Status Upload(absl::Span<const uint8_t> bytes, const Tensor& tensor) override;
   absl::Status Download(const Tensor& tensor, absl::Span<uint8_t> bytes) override;
+  absl::Status Copy(const Tensor& from, Tensor* to) override;
   absl::Status Synchronize() override;
 
   // linear.cc and conv.cc

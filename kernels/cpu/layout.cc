@@ -6,9 +6,9 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/conv_geometry.h"
 #include "kernels/cpu/cpu_device.h"
-#include "kernels/operand_check.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/strided_copy.h"
+#include "kernels/operand_check.h"
 #include "kernels/status_macros.h"
 
 namespace ltx::cpu {
