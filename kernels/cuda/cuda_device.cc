@@ -4,7 +4,7 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
-#include "kernels/cuda/cuda_error.h"
+#include "kernels/cuda/linear_plans.h"
 #include "kernels/status_macros.h"
 
 namespace ltx::cuda {
@@ -23,7 +23,8 @@ absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Create(const CudaDeviceO
   return device;
 }
 
-CudaDevice::CudaDevice(std::unique_ptr<CudaContext> context) : context_(std::move(context)) {}
+CudaDevice::CudaDevice(std::unique_ptr<CudaContext> context)
+    : context_(std::move(context)), linear_plans_(std::make_unique<LinearPlans>(context_.get())) {}
 CudaDevice::~CudaDevice() = default;
 
 std::string CudaDevice::name() const { return context_->name(); }

@@ -12,6 +12,8 @@
 
 namespace ltx::cuda {
 
+class LinearPlans;
+
 struct CudaDeviceOptions {
   int ordinal = 0;
   /// Where memory comes from; null: the GPU. Must outlive the device.
@@ -150,6 +152,7 @@ class CudaDevice final : public Device {
 
   const std::unique_ptr<CudaContext> context_;
   Recorder recorder_{context_.get()};
+  const std::unique_ptr<LinearPlans> linear_plans_;
   std::unique_ptr<Staging> staging_;
 };
 
