@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "kernels/device.h"
@@ -20,6 +21,8 @@ absl::StatusOr<Tensor> TensorFromFloats(Device& device, absl::Span<const float> 
 absl::StatusOr<Tensor> TensorFromDoubles(Device& device, absl::Span<const double> values,
                                          const Shape& shape,
                                          MemoryOwner owner = MemoryOwner::kActivations);
+/// Fills `tensor` (f32 or bf16) with these values.
+absl::Status UploadFloats(Device& device, absl::Span<const float> values, const Tensor& tensor);
 absl::StatusOr<Tensor> TensorFromInts(Device& device, absl::Span<const int32_t> values,
                                       const Shape& shape,
                                       MemoryOwner owner = MemoryOwner::kActivations);

@@ -55,7 +55,7 @@ absl::Status CheckWeightedSum(absl::Span<const WeightedTerm> terms, DType dtype)
 /// Passes of one step, alike; only cond need be given.
 absl::Status CheckGuide(const Tensor& cond, const Tensor& uncond, const Tensor& perturbed,
                         const Tensor& isolated);
-absl::Status CheckOuterSum(const Tensor& a, const Tensor& b);
+absl::Status CheckOuterSum(const Columns& a, const Tensor& b);
 absl::Status CheckBlendBatch(const Tensor& a, const Tensor& b, absl::Span<const float> weights);
 absl::Status CheckSpatialNoise(const Tensor& x, const Tensor& draw, const Tensor& channel_scale);
 /// The shape of Magnitude's result.
