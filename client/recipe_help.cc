@@ -13,7 +13,6 @@
 namespace ltx::client {
 namespace {
 
-using pipeline::GuidanceSettings;
 using pipeline::ParameterSet;
 using pipeline::RecipeTraits;
 using pipeline::StageRecipe;
@@ -70,10 +69,10 @@ std::string Stage(const StageRecipe& stage) {
   return text;
 }
 
-std::string Guidance(const GuidanceSettings& settings, bool has_other) {
+std::string Guidance(const sampling::GuiderParams& settings, bool has_other) {
   std::string text = absl::StrCat("cfg ", settings.cfg_scale, ", stg ", settings.stg_scale);
-  if (!settings.stg_blocks.empty()) {
-    absl::StrAppend(&text, " in block ", absl::StrJoin(settings.stg_blocks, ", "));
+  if (!settings.stg_blocks->empty()) {
+    absl::StrAppend(&text, " in block ", absl::StrJoin(*settings.stg_blocks, ", "));
   }
   absl::StrAppend(&text, ", rescale ", settings.rescale_scale);
   if (has_other) absl::StrAppend(&text, ", modality ", settings.modality_scale);

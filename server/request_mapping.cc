@@ -111,13 +111,14 @@ absl::Status MapLength(const v1::GenerateVideoRequest& request,
   return absl::OkStatus();
 }
 
-void SetGuidance(const pipeline::GuidanceSettings& settings, v1::GuidanceParameters* wire) {
+void SetGuidance(const sampling::GuiderParams& settings, v1::GuidanceParameters* wire) {
   wire->set_cfg_scale(settings.cfg_scale);
   wire->set_stg_scale(settings.stg_scale);
   wire->set_rescale_scale(settings.rescale_scale);
   wire->set_modality_scale(settings.modality_scale);
   wire->set_skip_step(static_cast<int32_t>(settings.skip_step));
-  wire->mutable_stg_blocks()->Add(settings.stg_blocks.begin(), settings.stg_blocks.end());
+  const std::vector<int64_t> blocks = settings.stg_blocks.value_or(std::vector<int64_t>());
+  wire->mutable_stg_blocks()->Add(blocks.begin(), blocks.end());
 }
 
 }  // namespace

@@ -6,10 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/audio_vae/latent_grid.h"
-#include "engine/dit/x0.h"
 #include "engine/pipeline/error_details.h"
 #include "engine/pipeline/media_transfer.h"
-#include "engine/pipeline/stage_forwards.h"
 #include "kernels/host_copy.h"
 #include "kernels/status_macros.h"
 
@@ -43,12 +41,18 @@ absl::StatusOr<std::unique_ptr<DiffusionStage>> DiffusionStage::Start(
     sampling::NoiseSource* noise, const StageObserver& observer) {
   std::unique_ptr<DiffusionStage> stage(new DiffusionStage(transformer, spec, observer));
   PerModality<sampling::LatentState> states;
+  PerModality<GuidedDenoiser::Stream> streams;
   int draws = 0;
   for (const Modality m : kModalities) {
     if (spec.tokens(m) == 0) continue;
     LTX_ASSIGN_OR_RETURN(states[m], stage->StartState(m, draws++, noise));
-    LTX_RETURN_IF_ERROR(stage->PrepareStream(m, contexts, negative, states[m]));
+    LTX_RETURN_IF_ERROR(stage->PrepareStream(m, contexts, negative, states[m], &streams[m]));
   }
+  GuidedDenoiser::Options denoiser;
+  denoiser.batch_passes = spec.batched;
+  denoiser.observer = stage->PrefixedObserver();
+  LTX_ASSIGN_OR_RETURN(stage->denoiser_, GuidedDenoiser::Create(transformer, std::move(streams),
+                                                                std::move(denoiser)));
   LTX_RETURN_IF_ERROR(stage->StartLoop(noise, std::move(states)));
   return stage;
 }
@@ -67,11 +71,7 @@ absl::Status DiffusionStage::StartLoop(sampling::NoiseSource* noise,
         draw.half_step ? sampling::NoiseDraw::Use::kHalfStep : sampling::NoiseDraw::Use::kLoop;
     return noise->Draw(*device, {use, number, draw.modality, draw.index}, shape, dtype);
   };
-  if (observer_) {
-    options.observer = [this](absl::string_view name, const Tensor& x) {
-      Observe(std::string(name), x);
-    };
-  }
+  options.observer = PrefixedObserver();
   LTX_ASSIGN_OR_RETURN(
       loop_, sampling::DenoisingLoop::Create(device, std::move(options), std::move(states)));
   return absl::OkStatus();
@@ -142,9 +142,9 @@ absl::Status DiffusionStage::ReplaceFrames(sampling::LatentState* state) const {
 
 absl::Status DiffusionStage::PrepareStream(Modality modality, const text::PromptContexts& contexts,
                                            const text::PromptContexts& negative,
-                                           const sampling::LatentState& state) {
+                                           const sampling::LatentState& state,
+                                           GuidedDenoiser::Stream* stream) const {
   Device& device = transformer_->device();
-  Stream& stream = streams_[modality];
   dit::StreamLayout layout;
   layout.tokens = spec_.tokens(modality);
   layout.positions = PositionsOf(spec_, modality);
@@ -156,146 +156,56 @@ absl::Status DiffusionStage::PrepareStream(Modality modality, const text::Prompt
                          TensorFromFloats(device, layout.positions, {1, axes, layout.tokens, 2}));
     Observe(absl::StrCat(ModalityName(modality), ".positions"), positions);
   }
-  LTX_ASSIGN_OR_RETURN(stream.prepared, transformer_->Prepare(KindOf(modality), layout));
+  LTX_ASSIGN_OR_RETURN(stream->prepared, transformer_->Prepare(KindOf(modality), layout));
   const auto cast = [&](const text::PromptContexts& of) {
     return device.Cast(modality == Modality::kVideo ? of.video : of.audio, transformer_->dtype());
   };
-  LTX_ASSIGN_OR_RETURN(stream.context, cast(contexts));
-  const bool uses_negative =
-      spec_.guidance.has_value() && (UsesPass(spec_.guidance->video, GuidancePass::kUncond) ||
-                                     UsesPass(spec_.guidance->audio, GuidancePass::kUncond));
-  if (uses_negative) {
-    if (!negative.video.defined() && !negative.audio.defined()) {
-      return absl::FailedPreconditionError("guidance needs the contexts of a negative prompt");
-    }
-    LTX_ASSIGN_OR_RETURN(stream.negative_context, cast(negative));
-  }
-  stream.mask = state.mask;
-  return absl::OkStatus();
-}
-
-absl::StatusOr<dit::Prediction> DiffusionStage::Run(absl::Span<const GuidancePass> passes) const {
-  Device& device = transformer_->device();
-  const size_t rows = passes.size();
-  const auto sigma = static_cast<float>(evaluation_->sigma);
-  PerModality<dit::Modality> inputs;
-  PerModality<const dit::Modality*> present;
-  for (const Modality m : kModalities) {
-    const Tensor& latent = evaluation_->latents[m];
-    if (!latent.defined()) continue;
-    const Stream& stream = streams_[m];
-    dit::Modality& input = inputs[m];
-    input.prepared = stream.prepared;
-    input.sigma = {sigma};
-    input.enabled = !Skipped(m);
-    const std::vector<float> timesteps = sampling::TokenTimesteps(stream.mask, sigma);
-    std::vector<Tensor> contexts;
-    for (const GuidancePass pass : passes) {
-      contexts.push_back(pass == GuidancePass::kUncond ? stream.negative_context : stream.context);
-      input.timesteps.insert(input.timesteps.end(), timesteps.begin(), timesteps.end());
-    }
-    if (rows == 1) {
-      input.latent = latent;
-      input.context = contexts[0];
-    } else {
-      const std::vector<Tensor> latents(rows, latent);
-      LTX_ASSIGN_OR_RETURN(input.latent, device.Concat(latents, 0));
-      LTX_ASSIGN_OR_RETURN(input.context, device.Concat(contexts, 0));
-    }
-    present[m] = &input;
-  }
-  dit::BatchPerturbations perturbations;
+  LTX_ASSIGN_OR_RETURN(stream->positive, cast(contexts));
   if (spec_.guidance.has_value()) {
-    for (const GuidancePass pass : passes) {
-      perturbations.push_back(PerturbationsOf(pass, *spec_.guidance));
-    }
+    stream->guider = (*spec_.guidance)[modality];
+    const bool given = negative.video.defined() || negative.audio.defined();
+    if (given) LTX_ASSIGN_OR_RETURN(stream->negative, cast(negative));
   }
-  return dit::PredictDenoised(*transformer_, present.video, present.audio, perturbations);
-}
-
-bool DiffusionStage::Skipped(Modality modality) const {
-  return spec_.guidance.has_value() && !evaluation_->half_step &&
-         SkipsStep((*spec_.guidance)[modality], evaluation_->step);
+  stream->mask = state.mask;
+  return absl::OkStatus();
 }
 
 absl::Status DiffusionStage::Forward() {
-  if (!evaluation_.has_value()) LTX_RETURN_IF_ERROR(BeginEvaluation());
-  const size_t count = spec_.batched ? passes_.size() : 1;
-  const absl::Span<const GuidancePass> due =
-      absl::MakeConstSpan(passes_).subspan(next_pass_, count);
-  LTX_ASSIGN_OR_RETURN(const dit::Prediction prediction, Run(due));
-  const PerModality<Tensor> denoised = {prediction.denoised.video, prediction.denoised.audio};
-  for (const Modality m : kModalities) {
-    if (!denoised[m].defined()) continue;
-    for (size_t row = 0; row < count; ++row) {
-      LTX_ASSIGN_OR_RETURN(Tensor x0, denoised[m].Rows(row, row + 1));
-      if (spec_.guidance.has_value()) {
-        Observe(absl::StrCat("call", evaluation_->index, ".", ModalityName(m), ".",
-                             GuidancePassName(due[row])),
-                x0);
-      }
-      predictions_[m][static_cast<int>(due[row])] = std::move(x0);
-    }
+  if (denoiser_->pending() == 0) LTX_RETURN_IF_ERROR(BeginEvaluation());
+  LTX_RETURN_IF_ERROR(denoiser_->Forward());
+  // Evaluations for which nothing has to run follow at once: a unit is a forward.
+  while (denoiser_->pending() == 0) {
+    LTX_RETURN_IF_ERROR(AcceptEvaluation());
+    if (loop_->done()) break;
+    LTX_RETURN_IF_ERROR(BeginEvaluation());
   }
-  next_pass_ += count;
-  return next_pass_ == passes_.size() ? FinishEvaluations() : absl::OkStatus();
+  return absl::OkStatus();
 }
 
 absl::Status DiffusionStage::BeginEvaluation() {
-  LTX_ASSIGN_OR_RETURN(evaluation_, loop_->Next());
-  passes_ = StagePasses(spec_, evaluation_->step, evaluation_->half_step);
-  next_pass_ = 0;
-  predictions_ = {};
-  return absl::OkStatus();
-}
-
-absl::Status DiffusionStage::FinishEvaluations() {
-  do {
-    LTX_RETURN_IF_ERROR(AcceptEvaluation());
-    evaluation_.reset();
-    if (loop_->done()) break;
-    LTX_RETURN_IF_ERROR(BeginEvaluation());
-    // Steps for which nothing is evaluated follow at once: a unit is a forward.
-  } while (passes_.empty());
-  return absl::OkStatus();
+  LTX_ASSIGN_OR_RETURN(const sampling::Evaluation evaluation, loop_->Next());
+  return denoiser_->Begin(evaluation);
 }
 
 absl::Status DiffusionStage::AcceptEvaluation() {
-  const int number = evaluation_->index + 1;
-  for (const Modality m : kModalities) {
-    if (!evaluation_->latents[m].defined() || Skipped(m)) continue;
-    LTX_ASSIGN_OR_RETURN(last_[m], Combine(m));
-  }
-  sampling::Estimates estimates;
-  estimates.denoised = last_;
+  LTX_ASSIGN_OR_RETURN(const sampling::Estimates estimates, denoiser_->Finish());
   LTX_RETURN_IF_ERROR(loop_->Accept(estimates));
   for (const Modality m : kModalities) {
     if (!latent(m).defined()) continue;
     LTX_ASSIGN_OR_RETURN(const bool finite, transformer_->device().AllFinite(latent(m)));
     if (finite) continue;
     const std::string where =
-        absl::StrCat("stage", spec_.number, " evaluation ", number, " of ", loop_->evaluations(),
-                     ", ", ModalityName(m), " latent");
+        absl::StrCat("stage", spec_.number, " evaluation ", loop_->completed(), " of ",
+                     loop_->evaluations(), ", ", ModalityName(m), " latent");
     return WithDetail(absl::InternalError(absl::StrCat("NaN or infinity in ", where)),
                       {std::string(kReasonNonFinite), "", where, ""});
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<Tensor> DiffusionStage::Combine(Modality modality) const {
-  const auto& predictions = predictions_[modality];
-  const auto of = [&predictions](GuidancePass pass) {
-    return predictions[static_cast<int>(pass)];
-  };
-  if (!spec_.guidance.has_value()) return of(GuidancePass::kCond);
-  const GuidanceSettings& settings = (*spec_.guidance)[modality];
-  // A pass may have run for the other modality's sake.
-  const auto used = [&](GuidancePass pass) {
-    return UsesPass(settings, pass) ? of(pass) : Tensor();
-  };
-  return transformer_->device().Guide(of(GuidancePass::kCond), used(GuidancePass::kUncond),
-                                      used(GuidancePass::kPerturbed),
-                                      used(GuidancePass::kIsolated), ScalesOf(settings));
+StageObserver DiffusionStage::PrefixedObserver() const {
+  if (!observer_) return nullptr;
+  return [this](absl::string_view name, const Tensor& x) { Observe(std::string(name), x); };
 }
 
 void DiffusionStage::Observe(const std::string& name, const Tensor& x) const {

@@ -1,19 +1,14 @@
 #ifndef LTX_ENGINE_PIPELINE_DIFFUSION_STAGE_H_
 #define LTX_ENGINE_PIPELINE_DIFFUSION_STAGE_H_
 
-#include <array>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/types/span.h"
 #include "engine/dit/transformer.h"
-#include "engine/dit/x0.h"
-#include "engine/pipeline/guidance_passes.h"
+#include "engine/pipeline/guided_denoiser.h"
 #include "engine/pipeline/job_options.h"
 #include "engine/pipeline/stage_spec.h"
 #include "engine/sampling/denoising_loop.h"
@@ -29,7 +24,7 @@ class DiffusionStage {
  public:
   /// Draws the starting noise (video, then audio) and prepares positions and masks. The transformer
   /// and the noise source must outlive the stage. Latents have the transformer's dtype.
-  /// FAILED_PRECONDITION if guidance uses negative contexts and `negative` has none.
+  /// INVALID_ARGUMENT if guidance uses negative contexts and `negative` has none.
   static absl::StatusOr<std::unique_ptr<DiffusionStage>> Start(
       const dit::Transformer* transformer, const StageSpec& spec,
       const text::PromptContexts& contexts, const text::PromptContexts& negative,
@@ -54,43 +49,21 @@ class DiffusionStage {
   absl::Status ReplaceFrames(sampling::LatentState* state) const;
   absl::Status PrepareStream(sampling::Modality modality, const text::PromptContexts& contexts,
                              const text::PromptContexts& negative,
-                             const sampling::LatentState& state);
+                             const sampling::LatentState& state,
+                             GuidedDenoiser::Stream* stream) const;
   absl::Status StartLoop(sampling::NoiseSource* noise,
                          sampling::PerModality<sampling::LatentState> states);
-
   absl::Status BeginEvaluation();
-  /// One forward of these passes as batch rows.
-  absl::StatusOr<dit::Prediction> Run(absl::Span<const GuidancePass> passes) const;
-  /// Accepts the evaluation, and those behind it for which nothing has to run.
-  absl::Status FinishEvaluations();
   absl::Status AcceptEvaluation();
-  /// The guided prediction of one modality.
-  absl::StatusOr<Tensor> Combine(sampling::Modality modality) const;
-  /// Whether the modality keeps its last prediction in the current evaluation.
-  bool Skipped(sampling::Modality modality) const;
   void Observe(const std::string& name, const Tensor& x) const;
-
-  /// What stays fixed over the steps.
-  struct Stream {
-    std::shared_ptr<const dit::PreparedStream> prepared;
-    Tensor context;
-    Tensor negative_context;
-    std::vector<float> mask;
-  };
+  /// The stage's number goes before each name. Null without observer.
+  StageObserver PrefixedObserver() const;
 
   const dit::Transformer* const transformer_;
   const StageSpec spec_;
   const StageObserver observer_;
-  sampling::PerModality<Stream> streams_;
+  std::unique_ptr<GuidedDenoiser> denoiser_;
   std::unique_ptr<sampling::DenoisingLoop> loop_;
-
-  // The evaluation under way: its passes, how many have run, and what they predicted.
-  std::optional<sampling::Evaluation> evaluation_;
-  std::vector<GuidancePass> passes_;
-  size_t next_pass_ = 0;
-  sampling::PerModality<std::array<Tensor, kGuidancePassCount>> predictions_;
-  /// Of each modality, for steps that skip it.
-  sampling::PerModality<Tensor> last_;
 };
 
 }  // namespace ltx::pipeline

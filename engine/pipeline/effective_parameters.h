@@ -8,8 +8,8 @@
 
 #include "engine/pipeline/frame_rate.h"
 #include "engine/pipeline/generation_request.h"
-#include "engine/pipeline/parameter_set.h"
 #include "engine/pipeline/recipe.h"
+#include "engine/sampling/guiders.h"
 #include "engine/sampling/latent_state.h"
 #include "kernels/dtype.h"
 
@@ -32,7 +32,7 @@ struct EffectiveParameters {
   struct Guidance {
     int64_t num_inference_steps = 0;
     std::string negative_prompt;
-    sampling::PerModality<GuidanceSettings> settings;
+    sampling::PerModality<sampling::GuiderParams> settings;
     /// Whether the passes of an evaluation are rows of one batch; else they follow each other.
     bool batched = false;
   };

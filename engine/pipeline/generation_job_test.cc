@@ -232,8 +232,8 @@ class PoisonedNoise final : public sampling::NoiseSource {
 TEST_F(GenerationJobTest, NamesWhereNumbersStopBeingFinite) {
   for (const auto& [use, stage, where] :
        {std::tuple<sampling::NoiseDraw::Use, int, std::string>{sampling::NoiseDraw::Use::kInitial,
-                                                               1, "stage1 step 1 of 8"},
-        {sampling::NoiseDraw::Use::kInitial, 2, "stage2 step 1 of 3"}}) {
+                                                               1, "stage1 evaluation 1 of 8"},
+        {sampling::NoiseDraw::Use::kInitial, 2, "stage2 evaluation 1 of 3"}}) {
     JobOptions options;
     options.noise = std::make_shared<PoisonedNoise>(use, stage);
     const auto job = Create(Request(), options);

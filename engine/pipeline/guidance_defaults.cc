@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/pipeline/error_details.h"
-#include "engine/pipeline/guidance_passes.h"
 #include "engine/sampling/latent_state.h"
 #include "kernels/status_macros.h"
 
@@ -36,7 +35,7 @@ absl::Status NoEffect(const std::string& field, const std::string& value, const 
 }
 
 absl::Status CheckBlocks(Modality modality, const GuidanceFields& fields,
-                         const GuidanceSettings& settings, int64_t num_blocks) {
+                         const sampling::GuiderParams& settings, int64_t num_blocks) {
   if (!fields.stg_blocks.has_value()) return absl::OkStatus();
   const std::string field = FieldName(modality, "_stg_blocks");
   for (const int64_t block : *fields.stg_blocks) {
@@ -47,7 +46,7 @@ absl::Status CheckBlocks(Modality modality, const GuidanceFields& fields,
                           legal)),
                       {std::string(kReasonUnknownValue), field, absl::StrCat(block), legal});
   }
-  if (UsesPass(settings, GuidancePass::kPerturbed)) return absl::OkStatus();
+  if (settings.NeedsPerturbed()) return absl::OkStatus();
   const std::string scale = FieldName(modality, "_stg_guidance_scale");
   return NoEffect(field, "", absl::StrCat(scale, " is 0"), absl::StrCat(scale, " other than 0"));
 }
@@ -65,18 +64,18 @@ absl::StatusOr<EffectiveParameters::Guidance> ResolveGuidance(const GenerationRe
   for (const Modality m : sampling::kModalities) {
     if (!present[m]) continue;
     const GuidanceFields& fields = request.guidance[m];
-    GuidanceSettings& settings = guidance.settings[m];
+    sampling::GuiderParams& settings = guidance.settings[m];
     settings = set.guidance[m];
-    settings.stg_blocks = BlocksFor(settings.stg_blocks, num_blocks);
+    settings.stg_blocks = BlocksFor(*settings.stg_blocks, num_blocks);
     if (!present.video || !present.audio) settings.modality_scale = 1.0;
     Override(fields.cfg_scale, &settings.cfg_scale);
     Override(fields.stg_scale, &settings.stg_scale);
     Override(fields.rescale_scale, &settings.rescale_scale);
     Override(fields.modality_scale, &settings.modality_scale);
     Override(fields.skip_step, &settings.skip_step);
-    Override(fields.stg_blocks, &settings.stg_blocks);
+    if (fields.stg_blocks.has_value()) settings.stg_blocks = fields.stg_blocks;
     LTX_RETURN_IF_ERROR(CheckBlocks(m, fields, settings, num_blocks));
-    uses_negative = uses_negative || UsesPass(settings, GuidancePass::kUncond);
+    uses_negative = uses_negative || settings.NeedsUnconditioned();
   }
   if (request.negative_prompt.has_value() && !uses_negative) {
     return NoEffect("negative_prompt", absl::StrCat("of ", request.negative_prompt->size(),
@@ -105,8 +104,7 @@ bool ChooseBatched(GuidanceBatching choice, const StageSpec& stage) {
 bool NeedsNegative(const EffectiveParameters& parameters) {
   if (!parameters.guidance.has_value()) return false;
   const auto& settings = parameters.guidance->settings;
-  return UsesPass(settings.video, GuidancePass::kUncond) ||
-         UsesPass(settings.audio, GuidancePass::kUncond);
+  return settings.video.NeedsUnconditioned() || settings.audio.NeedsUnconditioned();
 }
 
 }  // namespace ltx::pipeline

@@ -1,5 +1,7 @@
 #include "engine/pipeline/parameter_set.h"
 
+#include <utility>
+
 namespace ltx::pipeline {
 namespace {
 
@@ -18,6 +20,16 @@ std::vector<Generation> Generations() {
   return {{{2, 4}, "ltx-2.4", 30, 28}, {{2, 3}, "ltx-2.3", 30, 28}, {{}, "ltx-2.0", 40, 29}};
 }
 
+sampling::GuiderParams Guider(double cfg, double stg, double rescale, std::vector<int64_t> blocks) {
+  sampling::GuiderParams params;
+  params.cfg_scale = cfg;
+  params.stg_scale = stg;
+  params.rescale_scale = rescale;
+  params.modality_scale = 3.0;
+  params.stg_blocks = std::move(blocks);
+  return params;
+}
+
 }  // namespace
 
 ParameterSet ParametersFor(const RecipeTraits& recipe, const checkpoint::ModelVersion& version) {
@@ -30,8 +42,8 @@ ParameterSet ParametersFor(const RecipeTraits& recipe, const checkpoint::ModelVe
     set.height = 544 * size_factor;
     set.width = 960 * size_factor;
     set.num_inference_steps = 15;
-    set.guidance.video = {3.0, 0.0, 0.45, 3.0, 0, {}};
-    set.guidance.audio = {7.0, 0.0, 1.0, 3.0, 0, {}};
+    set.guidance.video = Guider(3.0, 0.0, 0.45, {});
+    set.guidance.audio = Guider(7.0, 0.0, 1.0, {});
     return set;
   }
   set.height = 512 * size_factor;
@@ -40,8 +52,8 @@ ParameterSet ParametersFor(const RecipeTraits& recipe, const checkpoint::ModelVe
     if (version < generation.since) continue;
     set.name = generation.name;
     set.num_inference_steps = generation.num_inference_steps;
-    set.guidance.video = {3.0, 1.0, 0.7, 3.0, 0, {generation.stg_block}};
-    set.guidance.audio = {7.0, 1.0, 0.7, 3.0, 0, {generation.stg_block}};
+    set.guidance.video = Guider(3.0, 1.0, 0.7, {generation.stg_block});
+    set.guidance.audio = Guider(7.0, 1.0, 0.7, {generation.stg_block});
     break;
   }
   return set;

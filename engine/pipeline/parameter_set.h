@@ -2,28 +2,15 @@
 #define LTX_ENGINE_PIPELINE_PARAMETER_SET_H_
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "absl/strings/string_view.h"
 #include "engine/checkpoint/model_version.h"
 #include "engine/pipeline/recipe.h"
+#include "engine/sampling/guiders.h"
 #include "engine/sampling/latent_state.h"
 
 namespace ltx::pipeline {
-
-/// Guidance of one modality, every default resolved. Neutral as it stands.
-struct GuidanceSettings {
-  double cfg_scale = 1.0;
-  double stg_scale = 0.0;
-  double rescale_scale = 0.0;
-  /// a2v for video, v2a for audio.
-  double modality_scale = 1.0;
-  /// k > 0: only every (k + 1)-th step is evaluated, the others keep the last prediction.
-  int64_t skip_step = 0;
-  /// Blocks whose self-attention the STG pass skips.
-  std::vector<int64_t> stg_blocks;
-};
 
 /// What a recipe runs with where a request leaves a field open. The numbers are properties of a
 /// generation of models (reference: constants.py).
@@ -37,7 +24,7 @@ struct ParameterSet {
   uint64_t seed = 0;
   /// Of a free schedule.
   int64_t num_inference_steps = 0;
-  sampling::PerModality<GuidanceSettings> guidance;
+  sampling::PerModality<sampling::GuiderParams> guidance;
 };
 
 /// The set of `recipe` for a model: the newest one not newer than the model, or the preset of a

@@ -56,7 +56,7 @@ TEST(ParameterSetTest, TheHighQualityPresetIsTheSameForEveryModel) {
     EXPECT_EQ(set.name, "hq");
     EXPECT_EQ(set.num_inference_steps, 15);
     EXPECT_EQ(set.guidance.video.stg_scale, 0.0);
-    EXPECT_TRUE(set.guidance.video.stg_blocks.empty());
+    EXPECT_TRUE(set.guidance.video.stg_blocks->empty());
     EXPECT_EQ(set.guidance.video.rescale_scale, 0.45);
     EXPECT_EQ(set.guidance.audio.rescale_scale, 1.0);
     EXPECT_EQ(set.guidance.audio.cfg_scale, 7.0);

@@ -1,9 +1,12 @@
 #include "engine/pipeline/stage_forwards.h"
 
-#include <algorithm>
+#include <string>
 
-#include "engine/pipeline/guidance_passes.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "engine/pipeline/guided_denoiser.h"
 #include "engine/sampling/denoising_loop.h"
+#include "engine/sampling/latent_state.h"
 
 namespace ltx::pipeline {
 namespace {
@@ -18,15 +21,23 @@ bool IsHalfStep(const sampling::Sampler& sampler, int evaluation) {
   return sampler.kind == sampling::Sampler::Kind::kRes2s && evaluation % 2 == 1;
 }
 
-}  // namespace
-
-std::vector<GuidancePass> StagePasses(const StageSpec& stage, int step, bool half_step) {
-  if (!stage.guidance.has_value()) return {GuidancePass::kCond};
-  // The reference hands its guiders step 0 for every half step, so that none is skipped.
-  return PassesAt(*stage.guidance,
-                  {stage.tokens(Modality::kVideo) > 0, stage.tokens(Modality::kAudio) > 0},
-                  half_step ? 0 : step);
+std::vector<GuidancePass> PassesOf(const StageSpec& stage, int step, bool half_step) {
+  const sampling::GuiderParams neutral;
+  GuidersAt guiders;
+  for (const Modality m : sampling::kModalities) {
+    if (stage.tokens(m) == 0) continue;
+    guiders[m] = stage.guidance.has_value() ? &(*stage.guidance)[m] : &neutral;
+  }
+  return PassesAt(guiders, step, half_step, /*force_uncond=*/false);
 }
+
+std::string NamesOf(const std::vector<GuidancePass>& passes) {
+  return absl::StrJoin(passes, "+", [](std::string* out, GuidancePass pass) {
+    absl::StrAppend(out, GuidancePassName(pass));
+  });
+}
+
+}  // namespace
 
 std::vector<WorkUnit> StageForwards(const StageSpec& stage, Phase phase) {
   const int steps = static_cast<int>(stage.sigmas.size()) - 1;
@@ -36,14 +47,14 @@ std::vector<WorkUnit> StageForwards(const StageSpec& stage, Phase phase) {
   for (int evaluation = 0; evaluation < evaluations; ++evaluation) {
     const int step = StepOf(stage.sampler, evaluation);
     const std::vector<GuidancePass> passes =
-        StagePasses(stage, step, IsHalfStep(stage.sampler, evaluation));
+        PassesOf(stage, step, IsHalfStep(stage.sampler, evaluation));
     if (passes.empty()) continue;
     WorkUnit unit;
     unit.phase = phase;
     unit.step = step + 1;
     unit.steps = steps;
     if (stage.batched) {
-      unit.passes = GuidancePassNames(passes);
+      unit.passes = NamesOf(passes);
       unit.rows = static_cast<int>(passes.size());
       forwards.push_back(unit);
       continue;

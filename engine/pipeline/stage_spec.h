@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
-#include "engine/pipeline/parameter_set.h"
 #include "engine/sampling/denoising_loop.h"
+#include "engine/sampling/guiders.h"
 #include "engine/sampling/latent_geometry.h"
 #include "engine/sampling/latent_state.h"
 #include "kernels/tensor.h"
@@ -35,7 +35,7 @@ struct StageSpec {
   sampling::Sampler sampler;
   std::vector<float> sigmas;
   /// Absent: one pass an evaluation. `batched`: all passes of an evaluation in one forward.
-  std::optional<sampling::PerModality<GuidanceSettings>> guidance;
+  std::optional<sampling::PerModality<sampling::GuiderParams>> guidance;
   bool batched = false;
   /// Weight of the noise in the starting point.
   float noise_scale = 1.0f;
