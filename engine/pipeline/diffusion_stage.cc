@@ -161,10 +161,9 @@ absl::Status DiffusionStage::PrepareStream(Modality modality, const text::Prompt
     return device.Cast(modality == Modality::kVideo ? of.video : of.audio, transformer_->dtype());
   };
   LTX_ASSIGN_OR_RETURN(stream->positive, cast(contexts));
-  if (spec_.guidance.has_value()) {
-    stream->guider = (*spec_.guidance)[modality];
-    const bool given = negative.video.defined() || negative.audio.defined();
-    if (given) LTX_ASSIGN_OR_RETURN(stream->negative, cast(negative));
+  stream->guider = spec_.guidance[modality];
+  if (negative.video.defined() || negative.audio.defined()) {
+    LTX_ASSIGN_OR_RETURN(stream->negative, cast(negative));
   }
   stream->mask = state.mask;
   return absl::OkStatus();

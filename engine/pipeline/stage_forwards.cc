@@ -22,11 +22,9 @@ bool IsHalfStep(const sampling::Sampler& sampler, int evaluation) {
 }
 
 std::vector<GuidancePass> PassesOf(const StageSpec& stage, int step, bool half_step) {
-  const sampling::GuiderParams neutral;
   GuidersAt guiders;
   for (const Modality m : sampling::kModalities) {
-    if (stage.tokens(m) == 0) continue;
-    guiders[m] = stage.guidance.has_value() ? &(*stage.guidance)[m] : &neutral;
+    if (stage.tokens(m) > 0) guiders[m] = &stage.guidance[m];
   }
   return PassesAt(guiders, step, half_step, /*force_uncond=*/false);
 }

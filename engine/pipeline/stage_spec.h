@@ -2,7 +2,6 @@
 #define LTX_ENGINE_PIPELINE_STAGE_SPEC_H_
 
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "engine/sampling/denoising_loop.h"
@@ -34,8 +33,9 @@ struct StageSpec {
   double frame_rate = 24.0;
   sampling::Sampler sampler;
   std::vector<float> sigmas;
-  /// Absent: one pass an evaluation. `batched`: all passes of an evaluation in one forward.
-  std::optional<sampling::PerModality<sampling::GuiderParams>> guidance;
+  /// Neutral as it stands: one pass an evaluation. `batched`: all passes of an evaluation in one
+  /// forward.
+  sampling::PerModality<sampling::GuiderParams> guidance;
   bool batched = false;
   /// Weight of the noise in the starting point.
   float noise_scale = 1.0f;
