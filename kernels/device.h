@@ -24,7 +24,8 @@ namespace ltx {
 ///    channels-last: [B, T, H, W, C], [B, H, W, C], [B, T, C];
 ///  * zero-sized operands are legal and give zero-sized results; a sum over nothing is zero (so a
 ///    linear with in_features 0 yields its bias);
-///  * results are new tensors owned by kActivations; scratch is kWorkspace.
+///  * results are new tensors owned by kActivations; scratch is kWorkspace; an operand passed by
+///    pointer, and the parts of NormRopeInPlace, are changed in place: no one else may read them.
 ///
 /// Errors: RESOURCE_EXHAUSTED with owner, need and live bytes when memory is not to be had (the
 /// device stays usable); INTERNAL for operands that do not fit together, which is a defect of the
@@ -102,6 +103,11 @@ class Device {
   /// x + y * gate per token; x, y [B, N, D].
   virtual absl::StatusOr<Tensor> AddGated(const Tensor& x, const Tensor& y,
                                           const RowVectors& gate) = 0;
+  /// One pass over a residual stream: adds `update` to *state [B, N, D] in place, rounded to its
+  /// dtype, and returns one tensor like *state per reading of the sum.
+  virtual absl::StatusOr<std::vector<Tensor>> ResidualNorm(
+      Tensor* state, const ResidualUpdate& update, float epsilon,
+      absl::Span<const NormReading> readings) = 0;
   /// act(group norm): statistics over the channels of a group and all spatial positions of a batch
   /// row; x [B, spatial..., C], weight and bias [C].
   virtual absl::StatusOr<Tensor> GroupNorm(const Tensor& x, const Tensor& weight,
@@ -111,14 +117,17 @@ class Device {
 
   /// RMS-normalises x [B, N, heads * d] as the options say, then rotates it.
   virtual absl::StatusOr<Tensor> NormRope(const Tensor& x, const NormRopeOptions& options) = 0;
+  /// NormRope of every part in place, at best in one pass. Parts must not overlap.
+  virtual absl::Status NormRopeInPlace(absl::Span<const NormRopePart> parts) = 0;
   /// Rotates only.
   virtual absl::StatusOr<Tensor> Rope(const Tensor& x, int64_t heads, const RopeTable& rope) = 0;
   /// softmax(q k^T * scale + bias) v. q [B, Nq, heads * d], k [B, Nk, kv_heads * d],
   /// v [B, Nk, kv_heads * dv] -> [B, Nq, heads * dv]. Never holds an Nq x Nk matrix.
-  virtual absl::StatusOr<Tensor> Attention(const Tensor& q, const Tensor& k, const Tensor& v,
+  virtual absl::StatusOr<Tensor> Attention(const Columns& q, const Columns& k, const Columns& v,
                                            const AttentionOptions& options) = 0;
-  /// x_head * 2 * sigmoid(logits_head); x [B, N, heads * d], logits [B, N, heads].
-  virtual absl::StatusOr<Tensor> HeadGate(const Tensor& x, const Tensor& logits) = 0;
+  /// *x becomes x_head * 2 * sigmoid(logits_head), in place; x [B, N, heads * d], logits
+  /// [B, N, heads].
+  virtual absl::Status HeadGate(Tensor* x, const Columns& logits) = 0;
 
   // --- Elementwise ----------------------------------------------------------------------------
 
@@ -134,6 +143,8 @@ class Device {
   virtual absl::StatusOr<Tensor> Magnitude(const Tensor& x) = 0;
   /// Same shapes.
   virtual absl::StatusOr<Tensor> Add(const Tensor& a, const Tensor& b) = 0;
+  /// a [L, W], b [U, W] -> a_l + b_u [L, U, W].
+  virtual absl::StatusOr<Tensor> OuterSum(const Tensor& a, const Tensor& b) = 0;
   /// Same shapes; gelu_tanh(gate), rounded, times up.
   virtual absl::StatusOr<Tensor> GeluTanhMul(const Tensor& gate, const Tensor& up) = 0;
   /// factor * x.

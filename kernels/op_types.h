@@ -5,23 +5,43 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <utility>
 
+#include "kernels/op_enums.h"
 #include "kernels/tensor.h"
 
 namespace ltx {
 
 /// Operands and options of the operations in kernels/device.h.
 
-/// Pointwise functions. Evaluated in float, rounded once to the tensor's dtype.
-enum class Activation : uint8_t {
-  kNone,
-  /// x / (1 + e^-x).
-  kSilu,
-  /// 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))).
-  kGeluTanh,
-  kTanh,
-  kSigmoid,
-  kExp,
+/// Columns [begin, begin + width) of the last axis of a tensor: how an operation reads or changes a
+/// part of a fused matrix product (q | k | v | ...) where it lies. A tensor stands for all of its
+/// columns.
+struct Columns {
+  Columns() = default;
+  Columns(const Tensor& whole)  // NOLINT(google-explicit-constructor): see above.
+      : tensor(whole), width(whole.rank() > 0 ? whole.dim(-1) : 0) {}
+  Columns(Tensor of, int64_t first, int64_t count)
+      : tensor(std::move(of)), begin(first), width(count) {}
+
+  bool defined() const { return tensor.defined(); }
+  /// Elements from one row to the next.
+  int64_t pitch() const { return tensor.dim(-1); }
+  /// The shape of a copy of these columns.
+  Shape shape() const {
+    Shape shape = tensor.shape();
+    shape.set_dim(-1, width);
+    return shape;
+  }
+  /// The first element of the first row.
+  template <typename T>
+  T* data() const {
+    return tensor.data<T>() + begin;
+  }
+
+  Tensor tensor;
+  int64_t begin = 0;
+  int64_t width = 0;
 };
 
 /// Weights in the form a device wants them: packed, concatenated, or as they were. Made once at
@@ -48,9 +68,6 @@ struct ConvWeight {
   Shape kernel;
   bool defined() const { return prepared != nullptr; }
 };
-
-/// How a convolution sees the outside of its input along one axis.
-enum class PadMode : uint8_t { kZeros, kReplicate, kReflect, kCircular };
 
 struct AxisGeometry {
   int64_t stride = 1;
@@ -80,6 +97,22 @@ struct RowVectors {
   Tensor rows;   ///< [U, W], the dtype of the tensor it modulates.
   Tensor index;  ///< i32 [B * N] or undefined.
   int64_t offset = 0;
+};
+
+/// What ResidualNorm adds to a state [B, N, D] before it norms it.
+struct ResidualUpdate {
+  /// [C, N, D], for the batch rows [first_batch, first_batch + C); undefined: nothing.
+  Tensor value;
+  /// A factor on it, per token of `value`; undefined rows: 1.
+  RowVectors gate;
+  int64_t first_batch = 0;
+};
+
+/// One reading of a state: rms(state) * (1 + scale) + shift per token, or rms(state) alone where
+/// scale and shift are undefined.
+struct NormReading {
+  RowVectors scale;
+  RowVectors shift;
 };
 
 /// Rotary tables.
@@ -113,6 +146,12 @@ struct NormRopeOptions {
   float epsilon = 1e-6f;
   /// Undefined tables: no rotation.
   RopeTable rope;
+};
+
+/// Queries or keys that NormRopeInPlace changes: columns of a tensor [B, N, W].
+struct NormRopePart {
+  Columns x;
+  NormRopeOptions options;
 };
 
 struct AttentionOptions {

@@ -39,6 +39,14 @@ absl::Status Assign(const std::string& key, const json& value, int* field) {
   return absl::OkStatus();
 }
 
+absl::Status Assign(const std::string& key, const json& value, int64_t* field) {
+  if (!value.is_number_integer() || (value.is_number_unsigned() && value.get<int64_t>() < 0)) {
+    return WrongType(key, value, "an integer");
+  }
+  *field = value.get<int64_t>();
+  return absl::OkStatus();
+}
+
 absl::Status Assign(const std::string& key, const json& value, double* field) {
   if (!value.is_number()) return WrongType(key, value, "a number");
   *field = value.get<double>();
@@ -74,6 +82,8 @@ void VisitFields(ServerConfig* config, const Visitor& visit) {
   visit("output_roots", &config->output_roots);
   visit("work_dir", &config->work_dir);
   visit("drain_seconds", &config->drain_seconds);
+  visit("metrics_listen", &config->metrics_listen);
+  visit("prompt_cache_bytes", &config->prompt_cache_bytes);
   visit("reflection", &config->reflection);
   visit("log_level", &config->log_level);
   visit("log_format", &config->log_format);
@@ -87,7 +97,7 @@ absl::Status RequireOneOf(absl::string_view key, const std::string& value,
 }
 
 /// gRPC takes a port modulo 65536, so a wrong one would be another port.
-absl::Status CheckListen(absl::string_view listen) {
+absl::Status CheckListen(absl::string_view key, absl::string_view listen) {
   const size_t colon = listen.rfind(':');
   int port = -1;
   if (colon != absl::string_view::npos && colon > 0 &&
@@ -95,7 +105,7 @@ absl::Status CheckListen(absl::string_view listen) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("listen \"", listen, "\" is not HOST:PORT with a port in 0..65535"));
+      absl::StrCat(key, " \"", listen, "\" is not HOST:PORT with a port in 0..65535"));
 }
 
 /// Declares the flags on `app`, bound to `config`.
@@ -113,6 +123,11 @@ void DeclareFlags(ServerConfig* config, std::string* config_file, CLI::App* app)
   app->add_option("--work-dir", config->work_dir, "Scratch for clips on their way to a client");
   app->add_option("--drain-seconds", config->drain_seconds,
                   "Seconds the running job gets to finish after SIGTERM");
+  app->add_option("--metrics-listen", config->metrics_listen,
+                  "HOST:PORT of /metrics, /healthz and /readyz over HTTP, unauthenticated; empty: "
+                  "none");
+  app->add_option("--prompt-cache-bytes", config->prompt_cache_bytes,
+                  "Device memory for encoded prompts; 0: none are kept");
   app->add_option("--reflection", config->reflection, "Server reflection (true or false)");
   app->add_option("--log-level", config->log_level, "trace, debug, info, warn or error");
   app->add_option("--log-format", config->log_format, "text or json");
@@ -154,7 +169,10 @@ absl::Status ApplyConfigFile(const std::string& path, ServerConfig* config) {
 }
 
 absl::Status ValidateConfig(const ServerConfig& config) {
-  LTX_RETURN_IF_ERROR(CheckListen(config.listen));
+  LTX_RETURN_IF_ERROR(CheckListen("listen", config.listen));
+  if (!config.metrics_listen.empty()) {
+    LTX_RETURN_IF_ERROR(CheckListen("metrics_listen", config.metrics_listen));
+  }
   if (config.model.empty()) return absl::InvalidArgumentError("model is empty");
   if (config.threads < 0 || config.threads > 1024) {
     return absl::InvalidArgumentError(
@@ -163,6 +181,10 @@ absl::Status ValidateConfig(const ServerConfig& config) {
   if (config.queue_capacity < 1 || config.queue_capacity > 100000) {
     return absl::InvalidArgumentError(
         absl::StrCat("queue_capacity ", config.queue_capacity, " is not in 1..100000"));
+  }
+  if (config.prompt_cache_bytes < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("prompt_cache_bytes ", config.prompt_cache_bytes, " is negative"));
   }
   if (!std::isfinite(config.drain_seconds) || config.drain_seconds < 0) {
     return absl::InvalidArgumentError(

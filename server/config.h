@@ -1,6 +1,7 @@
 #ifndef LTX_SERVER_CONFIG_H_
 #define LTX_SERVER_CONFIG_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,10 @@ struct ServerConfig {
   std::string work_dir;
   /// Seconds that the running job gets to finish after SIGTERM.
   double drain_seconds = 30.0;
+  /// HOST:PORT of the HTTP port with /metrics, /healthz and /readyz; empty: none.
+  std::string metrics_listen;
+  /// Device memory for the encoded forms of the prompts seen last; 0: none are kept.
+  int64_t prompt_cache_bytes = int64_t{256} << 20;
   /// Server reflection, for tools such as grpcurl.
   bool reflection = true;
   /// "trace", "debug", "info", "warn", "error".

@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "server/cancellation.h"
+#include "server/scheduler/cancellation.h"
 
 namespace ltx::server {
 

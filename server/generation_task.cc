@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
@@ -23,6 +24,8 @@ namespace {
 /// Frames encoded between two looks at the cancellation: a fraction of a second at any size that
 /// the models make.
 constexpr int64_t kFramesPerMuxUnit = 8;
+/// Label of metrics until requests are assigned to rungs.
+constexpr absl::string_view kNoRung = "";
 
 }  // namespace
 
@@ -47,13 +50,14 @@ struct GenerationTask::Clip {
 GenerationTask::GenerationTask(std::string id, absl::Time deadline, const pipeline::Model* model,
                                pipeline::GenerationRequest request, OutputTarget target,
                                std::shared_ptr<GenerationSink> sink,
-                               std::atomic<int>* running_phase)
+                               std::atomic<int>* running_phase, ServerMetrics* metrics)
     : Job(std::move(id), deadline),
       model_(model),
       request_(std::move(request)),
       target_(std::move(target)),
       sink_(std::move(sink)),
       running_phase_(running_phase),
+      metrics_(metrics),
       created_(absl::Now()) {}
 
 void GenerationTask::OnQueued(int ahead) {
@@ -65,6 +69,7 @@ void GenerationTask::OnQueued(int ahead) {
 
 absl::Status GenerationTask::Run() {
   started_ = absl::Now();
+  metrics_->ObserveQueueSeconds(absl::ToDoubleSeconds(started_ - created_));
   MemoryLedger& ledger = model_->device().ledger();
   ledger.ResetPeaks();
   spdlog::info("job {} starts: {} {}x{}x{}, seed {}", id(),
@@ -93,6 +98,7 @@ absl::Status GenerationTask::Run() {
       v1::PhaseTiming* timing = report_.add_timings();
       timing->set_phase(ToWire(phase.phase));
       timing->set_seconds(phase.seconds);
+      metrics_->ObservePhaseSeconds(pipeline::PhaseName(phase.phase), phase.seconds);
     }
   }
   FillReport(*job);
@@ -104,6 +110,7 @@ absl::Status GenerationTask::Run() {
   v1::PhaseTiming* timing = report_.add_timings();
   timing->set_phase(v1::PHASE_MUX);
   timing->set_seconds(absl::ToDoubleSeconds(absl::Now() - mux_start));
+  metrics_->ObservePhaseSeconds("mux", timing->seconds());
   report_.set_run_seconds(absl::ToDoubleSeconds(absl::Now() - started_));
   return absl::OkStatus();
 }
@@ -116,6 +123,11 @@ absl::Status GenerationTask::Generate(pipeline::GenerationJob* job) {
     spdlog::debug("job {}: {} {}/{} took {:.3f} s", id(),
                   std::string(pipeline::PhaseName(unit.unit.phase)), unit.unit.index,
                   unit.unit.count, unit.seconds);
+    if (unit.unit.phase == pipeline::Phase::kStage1 ||
+        unit.unit.phase == pipeline::Phase::kStage2) {
+      metrics_->ObserveStepSeconds(
+          kNoRung, absl::AsciiStrToLower(DTypeName(model_->compute_dtype())), unit.seconds);
+    }
     Report(ToWire(unit.unit.phase), unit.unit.index, unit.unit.count);
   }
   return absl::OkStatus();
@@ -238,6 +250,7 @@ void GenerationTask::FillReport(const pipeline::GenerationJob& job) {
 }
 
 void GenerationTask::OnEnd(const absl::Status& status) {
+  metrics_->CountRequest(pipeline::RecipeName(request_.recipe), kNoRung, status.code());
   // A job that never ran must not touch what Health says of the running one.
   if (started_ != absl::Time()) running_phase_->store(v1::PHASE_UNSPECIFIED);
   if (status.ok()) {

@@ -12,6 +12,7 @@
 #include "engine/pipeline/model.h"
 #include "server/executor.h"
 #include "server/generation_sink.h"
+#include "server/metrics/server_metrics.h"
 
 namespace ltx::server {
 
@@ -27,10 +28,12 @@ struct OutputTarget {
 /// verification, each a unit at which cancellation and deadline are looked at.
 class GenerationTask final : public Job {
  public:
-  /// `model` must outlive the task; `running_phase` is told which phase runs, for Health.
+  /// `model` and `metrics` must outlive the task; `running_phase` is told which phase runs, for
+  /// Health.
   GenerationTask(std::string id, absl::Time deadline, const pipeline::Model* model,
                  pipeline::GenerationRequest request, OutputTarget target,
-                 std::shared_ptr<GenerationSink> sink, std::atomic<int>* running_phase);
+                 std::shared_ptr<GenerationSink> sink, std::atomic<int>* running_phase,
+                 ServerMetrics* metrics);
 
   void OnQueued(int ahead) override;
   absl::Status Run() override;
@@ -52,6 +55,7 @@ class GenerationTask final : public Job {
   const OutputTarget target_;
   const std::shared_ptr<GenerationSink> sink_;
   std::atomic<int>* const running_phase_;
+  ServerMetrics* const metrics_;
   const absl::Time created_;
 
   absl::Time started_;

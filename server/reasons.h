@@ -8,6 +8,8 @@ namespace ltx::server {
 /// Reasons that only the service knows, beside those of engine/pipeline/error_details.h.
 inline constexpr absl::string_view kReasonQueueFull = "QUEUE_FULL";
 inline constexpr absl::string_view kReasonDraining = "DRAINING";
+/// The job did not start within the time it may wait.
+inline constexpr absl::string_view kReasonQueueTimeout = "QUEUE_TIMEOUT";
 /// An output path outside the configured roots, or of the wrong kind.
 inline constexpr absl::string_view kReasonOutputPath = "OUTPUT_PATH";
 /// The finished clip is black, frozen or noise.

@@ -24,6 +24,8 @@
 #include "kernels/status_macros.h"
 #include "proto/ltx/version.h"
 #include "server/logging.h"
+#include "server/metrics/metrics_endpoint.h"
+#include "server/metrics/server_metrics.h"
 #include "server/video_service.h"
 #include "spdlog/spdlog.h"
 
@@ -140,6 +142,7 @@ absl::Status RunServer(const ServerConfig& config) {
   for (const std::string& warning : files.warnings) spdlog::warn("{}", warning);
   pipeline::ModelOptions model_options;
   model_options.compute_dtype = config.compute_dtype == "bf16" ? DType::kBF16 : DType::kF32;
+  model_options.prompt_cache_bytes = config.prompt_cache_bytes;
   LTX_ASSIGN_OR_RETURN(const std::unique_ptr<pipeline::Model> model,
                        pipeline::Model::Load(device.get(), files, model_options));
   LTX_ASSIGN_OR_RETURN(const std::unique_ptr<WorkDir> work_dir, WorkDir::Create(config.work_dir));
@@ -150,12 +153,22 @@ absl::Status RunServer(const ServerConfig& config) {
   service_options.work_dir = work_dir->path();
   service_options.model_path = config.model;
   service_options.threads = device->threads();
-  VideoService service(model.get(), std::move(service_options));
+  ServerMetrics metrics;
+  VideoService service(model.get(), std::move(service_options), &metrics);
   int port = 0;
   LTX_ASSIGN_OR_RETURN(const std::unique_ptr<grpc::Server> server, Listen(config, &service, &port));
   grpc::HealthCheckServiceInterface* health = server->GetHealthCheckService();
   health->SetServingStatus(true);
   health->SetServingStatus(kServiceName, true);
+
+  std::unique_ptr<MetricsEndpoint> metrics_endpoint;
+  if (!config.metrics_listen.empty()) {
+    LTX_ASSIGN_OR_RETURN(
+        metrics_endpoint,
+        MetricsEndpoint::Start(config.metrics_listen, {[&metrics] { return metrics.Text(); },
+                                                       [&service] { return service.Ready(); }}));
+    spdlog::info("metrics and probes on port {}", metrics_endpoint->port());
+  }
 
   const std::string host = config.listen.substr(0, config.listen.rfind(':'));
   spdlog::info("{} {} ({}, {}) ready on {} after {:.2f} s; {:.1f} MB of weights", model->name(),

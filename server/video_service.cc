@@ -1,10 +1,12 @@
 #include "server/video_service.h"
 
 #include <fstream>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "engine/pipeline/error_details.h"
 #include "kernels/status_macros.h"
 #include "proto/ltx/version.h"
 #include "server/generation_task.h"
@@ -32,6 +34,13 @@ int64_t SystemAvailableBytes() {
   return 0;
 }
 
+void CountRefused(const absl::Status& status, ServerMetrics* metrics) {
+  metrics->CountRequest("", "", status.code());
+  const std::optional<pipeline::ErrorDetail> detail = pipeline::GetErrorDetail(status);
+  metrics->CountRefusal(detail.has_value() ? detail->reason
+                                           : absl::StatusCodeToString(status.code()));
+}
+
 /// Ends a client stream with a status as soon as it is there.
 class RefusingReadReactor final : public grpc::ServerReadReactor<v1::ConditionRequest> {
  public:
@@ -41,15 +50,24 @@ class RefusingReadReactor final : public grpc::ServerReadReactor<v1::ConditionRe
 
 }  // namespace
 
-VideoService::VideoService(const pipeline::Model* model, VideoServiceOptions options)
+VideoService::VideoService(const pipeline::Model* model, VideoServiceOptions options,
+                           ServerMetrics* metrics)
     : model_(model),
       options_(std::move(options)),
+      metrics_(metrics),
       started_(absl::Now()),
       id_prefix_(absl::StrFormat("%08x", static_cast<uint32_t>(absl::ToUnixSeconds(started_)))),
       executor_(options_.queue_capacity),
-      heartbeat_([this] { HeartbeatLoop(); }) {}
+      heartbeat_([this] { HeartbeatLoop(); }) {
+  metrics_->SetSource([this] {
+    const text::PromptCache::Stats prompts = model_->prompt_cache_stats();
+    return ServerMetrics::Reading{model_->device().ledger().Read(), SystemAvailableBytes(),
+                                  executor_.Read().waiting, prompts.hits, prompts.misses};
+  });
+}
 
 VideoService::~VideoService() {
+  metrics_->SetSource(nullptr);
   {
     absl::MutexLock lock(&mutex_);
     stop_ = true;
@@ -70,8 +88,9 @@ absl::Status VideoService::Start(const v1::GenerateVideoRequest& request, absl::
         ResolveOutputPath(request.output_path(), mapped.num_frames == 1, options_.output_roots));
   }
   const std::string id = absl::StrCat(id_prefix_, "-", next_job_.fetch_add(1));
-  auto task = std::make_shared<GenerationTask>(id, deadline, model_, std::move(mapped),
-                                               std::move(target), stream, &running_phase_);
+  auto task =
+      std::make_shared<GenerationTask>(id, deadline, model_, std::move(mapped), std::move(target),
+                                       stream, &running_phase_, metrics_);
   {
     absl::MutexLock lock(&mutex_);
     streams_.push_back(stream);
@@ -92,6 +111,7 @@ grpc::ServerWriteReactor<v1::GenerateVideoEvent>* VideoService::GenerateVideo(
   const absl::Status status = Start(*request, deadline, stream);
   if (!status.ok()) {
     spdlog::info("refused: {}", status.ToString());
+    CountRefused(status, metrics_);
     // A full queue empties at the pace of the jobs so far.
     const Executor::Snapshot queue = executor_.Read();
     const double wait = absl::IsResourceExhausted(status) ? queue.mean_job_seconds : 0.0;
@@ -115,6 +135,10 @@ grpc::ServerUnaryReactor* VideoService::Health(grpc::CallbackServerContext* cont
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   reactor->Finish(grpc::Status::OK);
   return reactor;
+}
+
+absl::Status VideoService::Ready() const {
+  return executor_.Read().draining ? ShuttingDown() : absl::OkStatus();
 }
 
 void VideoService::FillHealth(v1::HealthResponse* response) const {

@@ -14,6 +14,7 @@
 #include "proto/ltx/v1/video_service.grpc.pb.h"
 #include "server/executor.h"
 #include "server/generation_stream.h"
+#include "server/metrics/server_metrics.h"
 
 namespace ltx::server {
 
@@ -30,12 +31,15 @@ struct VideoServiceOptions {
 /// ltx.v1.VideoService over one model.
 class VideoService final : public v1::VideoService::CallbackService {
  public:
-  /// `model` must outlive the service.
-  VideoService(const pipeline::Model* model, VideoServiceOptions options);
+  /// `model` and `metrics` must outlive the service.
+  VideoService(const pipeline::Model* model, VideoServiceOptions options, ServerMetrics* metrics);
   ~VideoService() override;
 
   /// Stops accepting, ends waiting jobs, gives the running one `grace`.
   void Drain(absl::Duration grace) { executor_.Drain(grace); }
+
+  /// OK while new jobs are accepted.
+  absl::Status Ready() const;
 
   grpc::ServerWriteReactor<v1::GenerateVideoEvent>* GenerateVideo(
       grpc::CallbackServerContext* context, const v1::GenerateVideoRequest* request) override;
@@ -54,6 +58,7 @@ class VideoService final : public v1::VideoService::CallbackService {
 
   const pipeline::Model* const model_;
   const VideoServiceOptions options_;
+  ServerMetrics* const metrics_;
   const absl::Time started_;
   std::atomic<int> running_phase_{v1::PHASE_UNSPECIFIED};
   std::atomic<uint64_t> next_job_{1};

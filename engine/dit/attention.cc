@@ -52,8 +52,10 @@ absl::StatusOr<Tensor> GatedAttention::Forward(Device& device, const AttentionIn
                                                const StageObserver& observer) const {
   const Tensor& context = inputs.context.defined() ? inputs.context : inputs.x;
   LTX_ASSIGN_OR_RETURN(const Tensor v, device.Linear(context, to_v_));
-  Tensor out = v;
-  if (!inputs.keep.all_skipped) {
+  Tensor out;
+  if (inputs.keep.all_skipped) {
+    LTX_ASSIGN_OR_RETURN(out, device.Scale(v, 1.0f));
+  } else {
     LTX_ASSIGN_OR_RETURN(Tensor q, device.Linear(inputs.x, to_q_));
     LTX_ASSIGN_OR_RETURN(Tensor k, device.Linear(context, to_k_));
     LTX_ASSIGN_OR_RETURN(Tensor rotated_q, NormAndRotate(device, q, q_norm_, inputs.rope));
@@ -78,7 +80,7 @@ absl::StatusOr<Tensor> GatedAttention::Forward(Device& device, const AttentionIn
       LTX_ASSIGN_OR_RETURN(const Tensor gates, device.Scale(sigmoid, 2.0f));
       observer("gates", gates);
     }
-    LTX_ASSIGN_OR_RETURN(out, device.HeadGate(out, logits));
+    LTX_RETURN_IF_ERROR(device.HeadGate(&out, logits));
   }
   return device.Linear(out, to_out_);
 }

@@ -116,7 +116,10 @@ absl::Status GenerationJob::State::Run(const WorkUnit& unit) {
 }
 
 absl::Status GenerationJob::State::EncodePrompt() {
-  LTX_ASSIGN_OR_RETURN(contexts, parts().prompt_encoder->Encode(request.prompt));
+  const auto encode = [this](absl::string_view prompt) {
+    return parts().prompt_encoder->Encode(prompt);
+  };
+  LTX_ASSIGN_OR_RETURN(contexts, parts().prompt_cache->Get(request.prompt, encode));
   parameters.prompt_tokens = contexts.num_tokens;
   parameters.dropped_prompt_tokens = contexts.dropped_tokens;
   for (const Tensor& context : {contexts.video, contexts.audio}) {

@@ -143,6 +143,28 @@ TEST_F(GenerationJobTest, SameRequestSameBytesAlsoWhenInterleaved) {
   EXPECT_FALSE(from_b == alone);
 }
 
+TEST_F(GenerationJobTest, AKeptPromptGivesTheSameBytes) {
+  const auto without = Media(Finish(Create(Request()).get()));
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    ModelOptions options;
+    options.compute_dtype = dtype;
+    options.prompt_cache_bytes = int64_t{64} << 20;
+    const auto model =
+        Model::Load(device_, *checkpoint::ModelSet::Open("models/ltx-tiny"), options).value();
+    const auto miss = GenerationJob::Create(model.get(), Request()).value();
+    const auto from_miss = Media(Finish(miss.get()));
+    EXPECT_EQ(model->prompt_cache_stats().misses, 1u);
+    EXPECT_EQ(LiveBytes(MemoryOwner::kMedia), 0);
+    const auto hit = GenerationJob::Create(model.get(), Request()).value();
+    const auto from_hit = Media(Finish(hit.get()));
+    EXPECT_EQ(model->prompt_cache_stats().hits, 1u);
+    EXPECT_GT(model->prompt_cache_stats().bytes, 0);
+    EXPECT_EQ(hit->parameters().prompt_tokens, miss->parameters().prompt_tokens);
+    EXPECT_TRUE(from_hit == from_miss);
+    EXPECT_EQ(from_hit == without, dtype == DType::kF32);
+  }
+}
+
 TEST_F(GenerationJobTest, DestroyedAnywhereItFreesEverything) {
   // Rotary tables of the text side stay cached, so the first run settles the baseline.
   Finish(Create(Request()).get());

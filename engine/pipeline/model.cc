@@ -33,6 +33,8 @@ absl::StatusOr<std::unique_ptr<Model>> Model::Load(Device* device,
   model->compute_dtype_ = options.compute_dtype;
   LTX_RETURN_IF_ERROR(model->Describe(files, options));
   LTX_ASSIGN_OR_RETURN(model->parts_, LoadParts(device, files, options.compute_dtype));
+  model->parts_->prompt_cache =
+      std::make_unique<text::PromptCache>(device, options.prompt_cache_bytes);
   LTX_RETURN_IF_ERROR(model->CheckGrid());
   if (model->kind_ == kKindDistilled) {
     if (model->parts_->upsampler != nullptr) model->recipes_.push_back(Recipe::kDistilled);
@@ -78,6 +80,8 @@ absl::Status Model::CheckGrid() const {
   }
   return absl::OkStatus();
 }
+
+text::PromptCache::Stats Model::prompt_cache_stats() const { return parts_->prompt_cache->stats(); }
 
 int64_t Model::sample_rate() const { return parts_->vocoder->sample_rate(); }
 

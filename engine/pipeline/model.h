@@ -12,6 +12,7 @@
 #include "engine/checkpoint/model_set.h"
 #include "engine/pipeline/frame_rate.h"
 #include "engine/pipeline/generation_request.h"
+#include "engine/text/prompt_cache.h"
 #include "kernels/device.h"
 
 namespace ltx::pipeline {
@@ -33,6 +34,8 @@ struct ModelOptions {
   DType compute_dtype = DType::kBF16;
   /// Over what the set says of itself: nothing in a transformer file tells the two apart.
   std::optional<checkpoint::ModelKind> kind;
+  /// Device memory for the contexts of the prompts seen last; 0: every job encodes its prompt.
+  int64_t prompt_cache_bytes = 0;
 };
 
 /// A model set on a device: text encoder, transformer, VAE decoder, spatial upsampler (if there is
@@ -72,6 +75,9 @@ class Model {
   /// ValidateRequest with this model's limits, and whether the set can run the recipe
   /// (FAILED_PRECONDITION, MODEL_KIND_MISMATCH or COMPONENT_MISSING).
   absl::Status Validate(const GenerationRequest& request) const;
+
+  /// What the cache of prompts has done and holds. Any thread.
+  text::PromptCache::Stats prompt_cache_stats() const;
 
   /// The components, for the jobs of this package.
   const ModelParts& parts() const { return *parts_; }

@@ -7,6 +7,7 @@
 #include "engine/audio_vae/audio_decoder.h"
 #include "engine/audio_vae/vocoder.h"
 #include "engine/dit/transformer.h"
+#include "engine/text/prompt_cache.h"
 #include "engine/text/prompt_encoder.h"
 #include "engine/upsampler/latent_upsampler.h"
 #include "engine/video_vae/statistics.h"
@@ -17,6 +18,8 @@ namespace ltx::pipeline {
 /// The loaded components of a model set.
 struct ModelParts {
   std::unique_ptr<text::PromptEncoder> prompt_encoder;
+  /// In front of the encoder; set by Model::Load.
+  std::unique_ptr<text::PromptCache> prompt_cache;
   std::unique_ptr<dit::Transformer> transformer;
   std::unique_ptr<video_vae::VideoDecoder> video_decoder;
   /// Of the video VAE, for the upsampler.

@@ -2,8 +2,66 @@
 #define LTX_ENGINE_SAMPLING_SCHEDULES_H_
 
 #include <array>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "absl/status/statusor.h"
 
 namespace ltx::sampling {
+
+/// Noise levels of a denoising stage: n steps are n + 1 values that fall from about 1 to 0, both
+/// ends included (reference: components/schedulers.py, utils/constants.py).
+///
+/// The formulas are evaluated in double and rounded once to f32; the reference evaluates them in
+/// f32, which agrees within 1e-6 up to some 10,000 tokens and loses digits beyond.
+/// INVALID_ARGUMENT names the parameter and what would be legal.
+
+/// The token count that the reference's stages schedule for whatever their size is; only the HQ
+/// recipe counts the tokens of its latent.
+inline constexpr int64_t kDefaultScheduleTokens = 4096;
+
+/// The most steps any schedule has; the beta schedule's table has no more distinct levels.
+inline constexpr int kMaxScheduleSteps = 10000;
+
+struct Ltx2ScheduleOptions {
+  /// Frames x rows x columns of the latent. Counts above 32768 are taken as 32768: there the first
+  /// steps of 40 come within one f32 rounding of 1, and after the stretch a larger count changes
+  /// nothing.
+  int64_t tokens = kDefaultScheduleTokens;
+  /// The shift at 4096 and at 1024 tokens; linear between and beyond.
+  double max_shift = 2.05;
+  double base_shift = 0.95;
+  /// Stretches the levels so that the last one above 0 becomes `terminal`.
+  bool stretch = true;
+  double terminal = 0.1;
+};
+
+/// Equal steps, shifted towards high noise by a token-dependent amount, then stretched (reference:
+/// LTX2Scheduler). The default of every stage that is not distilled. Needs at least 2 steps with
+/// the stretch (a single step has no second level to stretch to), else 1.
+absl::StatusOr<std::vector<float>> Ltx2Schedule(int steps, const Ltx2ScheduleOptions& options = {});
+
+struct LinearQuadraticScheduleOptions {
+  /// How far the linear part falls.
+  double threshold_noise = 0.025;
+  /// Steps of the linear part; absent: half of them, rounded down.
+  std::optional<int> linear_steps;
+};
+
+/// Small equal steps, then steps that grow quadratically (reference: LinearQuadraticScheduler).
+absl::StatusOr<std::vector<float>> LinearQuadraticSchedule(
+    int steps, const LinearQuadraticScheduleOptions& options = {});
+
+struct BetaScheduleOptions {
+  double alpha = 0.6;
+  double beta = 0.6;
+};
+
+/// Levels at the quantiles of a beta distribution, out of a table of 10000 shifted ones (reference:
+/// BetaScheduler; arXiv 2407.12173). Quantiles that fall on one table entry count once, so the list
+/// may be shorter than n + 1.
+absl::StatusOr<std::vector<float>> BetaSchedule(int steps, const BetaScheduleOptions& options = {});
 
 /// Fixed noise levels of the distilled models: n steps are n + 1 values and end at 0. They were
 /// chosen when the models were distilled, so no formula gives them (reference: utils/constants.py).

@@ -117,7 +117,7 @@ absl::StatusOr<Tensor> EmbeddingsConnector::Attend(const Block& block, const Ten
   LTX_ASSIGN_OR_RETURN(Tensor heads, device_->Attention(q, k, v, options));
   if (block.gate.defined()) {
     LTX_ASSIGN_OR_RETURN(const Tensor logits, device_->Linear(x, block.gate));
-    LTX_ASSIGN_OR_RETURN(heads, device_->HeadGate(heads, logits));
+    LTX_RETURN_IF_ERROR(device_->HeadGate(&heads, logits));
   }
   return device_->Linear(heads, block.out);
 }

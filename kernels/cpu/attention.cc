@@ -9,7 +9,7 @@
 #include "kernels/cpu/attention_packing.h"
 #include "kernels/cpu/cpu_device.h"
 #include "kernels/cpu/fast_math.h"
-#include "kernels/cpu/operand_check.h"
+#include "kernels/operand_check.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/tile_product.h"
 #include "kernels/cpu/vector.h"
@@ -42,6 +42,9 @@ struct Geometry {
   int64_t width;        // d
   int64_t value_width;  // dv
   int64_t tile;         // queries per tile
+  int64_t query_pitch;  // from one query, key or value to the next
+  int64_t key_pitch;
+  int64_t value_pitch;
   bool causal;
   int64_t window;
   float scale;
@@ -209,7 +212,7 @@ struct Operands {
 /// Fills the tile's queries, scaled, and clears its state.
 template <typename T>
 void StartTile(const Geometry& g, const Tile& tile, const Operands<T>& data, const Scratch& s) {
-  const int64_t stride = g.heads * g.width;
+  const int64_t stride = g.query_pitch;
   const T* queries = data.q + (tile.batch * g.queries + tile.begin) * stride + tile.head * g.width;
   for (int64_t r = 0; r < tile.rows(); ++r) {
     ForEachGroup(g.width, [&](int64_t i, auto lanes) {
@@ -240,8 +243,8 @@ template <typename T>
 void AttendTile(const Geometry& g, const Tile& tile, const Operands<T>& data, const Scratch& s) {
   StartTile(g, tile, data, s);
   const int64_t kv_head = tile.head / (g.heads / g.kv_heads);
-  const int64_t key_stride = g.kv_heads * g.width;
-  const int64_t value_stride = g.kv_heads * g.value_width;
+  const int64_t key_stride = g.key_pitch;
+  const int64_t value_stride = g.value_pitch;
   const T* keys = data.k + tile.batch * g.keys * key_stride + kv_head * g.width;
   const T* values = data.v + tile.batch * g.keys * value_stride + kv_head * g.value_width;
   // Keys that no query of the tile sees are not visited. Blocks begin at multiples of their size
@@ -263,57 +266,66 @@ void AttendTile(const Geometry& g, const Tile& tile, const Operands<T>& data, co
   FinishTile(g, tile, data, s);
 }
 
-absl::Status CheckAttention(const Tensor& q, const Tensor& k, const Tensor& v,
+absl::Status CheckAttention(const Columns& q, const Columns& k, const Columns& v,
                             const AttentionOptions& options) {
   constexpr absl::string_view kName = "Attention";
-  for (const Tensor* operand : {&q, &k, &v}) LTX_RETURN_IF_ERROR(CheckFloat(kName, *operand));
-  const bool alike = q.rank() == 3 && k.rank() == 3 && v.rank() == 3 && k.dtype() == q.dtype() &&
-                     v.dtype() == q.dtype() && k.dim(0) == q.dim(0) && v.dim(0) == q.dim(0) &&
-                     v.dim(1) == k.dim(1);
+  for (const Columns* operand : {&q, &k, &v}) LTX_RETURN_IF_ERROR(CheckColumns(kName, *operand));
+  const Tensor& queries = q.tensor;
+  const Tensor& keys = k.tensor;
+  const Tensor& values = v.tensor;
+  const bool alike = queries.rank() == 3 && keys.rank() == 3 && values.rank() == 3 &&
+                     keys.dtype() == queries.dtype() && values.dtype() == queries.dtype() &&
+                     keys.dim(0) == queries.dim(0) && values.dim(0) == queries.dim(0) &&
+                     values.dim(1) == keys.dim(1);
   if (!alike) {
     return OperandError(kName, "q, k, v must be [B, N, heads * d] of one batch size and dtype",
-                        {&q, &k, &v});
+                        {&queries, &keys, &values});
   }
   const int64_t heads = options.heads;
   const int64_t kv_heads = options.kv_heads;
-  if (heads < 1 || kv_heads < 1 || heads % kv_heads != 0 || q.dim(2) % heads != 0 ||
-      k.dim(2) % kv_heads != 0 || v.dim(2) % kv_heads != 0 ||
-      q.dim(2) / heads != k.dim(2) / kv_heads) {
-    return OperandError(kName,
-                        absl::StrCat("widths do not fit ", heads, " query heads and ", kv_heads,
-                                     " key/value heads"),
-                        {&q, &k, &v});
+  if (heads < 1 || kv_heads < 1 || heads % kv_heads != 0 || q.width % heads != 0 ||
+      k.width % kv_heads != 0 || v.width % kv_heads != 0 || q.width / heads != k.width / kv_heads) {
+    return OperandError(
+        kName,
+        absl::StrCat("widths ", q.width, ", ", k.width, ", ", v.width, " do not fit ", heads,
+                     " query heads and ", kv_heads, " key/value heads"),
+        {&queries, &keys, &values});
   }
-  if (options.causal && q.dim(1) != k.dim(1)) {
-    return OperandError(kName, "causal needs as many keys as queries", {&q, &k});
+  if (options.causal && queries.dim(1) != keys.dim(1)) {
+    return OperandError(kName, "causal needs as many keys as queries", {&queries, &keys});
   }
   const Tensor& mask = options.key_mask;
   if (mask.defined() &&
-      (mask.dtype() != DType::kU8 || mask.shape() != Shape({k.dim(0), k.dim(1)}))) {
-    return OperandError(kName, "the key mask must be U8 [B, Nk]", {&q, &k, &mask});
+      (mask.dtype() != DType::kU8 || mask.shape() != Shape({keys.dim(0), keys.dim(1)}))) {
+    return OperandError(kName, "the key mask must be U8 [B, Nk]", {&queries, &keys, &mask});
   }
   const Tensor& bias = options.bias;
   if (bias.defined()) {
     const bool fits = bias.dtype() == DType::kF32 && bias.rank() == 4 &&
-                      (bias.dim(0) == 1 || bias.dim(0) == q.dim(0)) && bias.dim(1) == 1 &&
-                      (bias.dim(2) == 1 || bias.dim(2) == q.dim(1)) && bias.dim(3) == k.dim(1);
+                      (bias.dim(0) == 1 || bias.dim(0) == queries.dim(0)) && bias.dim(1) == 1 &&
+                      (bias.dim(2) == 1 || bias.dim(2) == queries.dim(1)) &&
+                      bias.dim(3) == keys.dim(1);
     if (!fits) {
-      return OperandError(kName, "the bias must be F32 [B or 1, 1, Nq or 1, Nk]", {&q, &k, &bias});
+      return OperandError(kName, "the bias must be F32 [B or 1, 1, Nq or 1, Nk]",
+                          {&queries, &keys, &bias});
     }
   }
   return absl::OkStatus();
 }
 
-Geometry GeometryOf(const Tensor& q, const Tensor& k, const Tensor& v,
+Geometry GeometryOf(const Columns& q, const Columns& k, const Columns& v,
                     const AttentionOptions& options, int threads) {
   Geometry g{};
-  g.batch = q.dim(0);
+  g.batch = q.tensor.dim(0);
   g.heads = options.heads;
   g.kv_heads = options.kv_heads;
-  g.queries = q.dim(1);
-  g.keys = k.dim(1);
-  g.width = q.dim(2) / options.heads;
-  g.value_width = v.dim(2) / options.kv_heads;
+  g.queries = q.tensor.dim(1);
+  g.keys = k.tensor.dim(1);
+  g.width = q.width / options.heads;
+  g.value_width = v.width / options.kv_heads;
+  g.query_pitch = q.pitch();
+  g.key_pitch = k.pitch();
+  g.value_pitch = v.pitch();
   g.causal = options.causal;
   g.window = options.window;
   g.scale = options.scale;
@@ -334,19 +346,19 @@ Geometry GeometryOf(const Tensor& q, const Tensor& k, const Tensor& v,
 
 }  // namespace
 
-absl::StatusOr<Tensor> CpuDevice::Attention(const Tensor& q, const Tensor& k, const Tensor& v,
+absl::StatusOr<Tensor> CpuDevice::Attention(const Columns& q, const Columns& k, const Columns& v,
                                             const AttentionOptions& options) {
   LTX_RETURN_IF_ERROR(CheckAttention(q, k, v, options));
   const Geometry g = GeometryOf(q, k, v, options, threads_);
   LTX_ASSIGN_OR_RETURN(Tensor out, Allocate(Shape({g.batch, g.queries, g.heads * g.value_width}),
-                                            q.dtype(), MemoryOwner::kActivations));
+                                            q.tensor.dtype(), MemoryOwner::kActivations));
   if (out.num_elements() == 0) return out;
   const int64_t tasks = g.batch * g.heads * g.tiles();
   const int64_t workers = std::min<int64_t>(threads_, tasks);
   const int64_t floats = Scratch::Floats(g);
   LTX_ASSIGN_OR_RETURN(const Tensor workspace,
                        Workspace(workers * floats * static_cast<int64_t>(sizeof(float))));
-  DispatchFloat(q.dtype(), [&](auto element) {
+  DispatchFloat(q.tensor.dtype(), [&](auto element) {
     using T = decltype(element);
     const Operands<T> data{q.data<T>(), k.data<T>(), v.data<T>(), out.data<T>()};
     // Each of the at most `workers` ranges takes the next piece of the workspace.

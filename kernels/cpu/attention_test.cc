@@ -97,6 +97,29 @@ class AttentionTest : public CpuDeviceTest {
     EXPECT_EQ(out->dtype(), data.q.dtype());
     const double relative = data.q.dtype() == DType::kF32 ? 3e-6 : 1.0 / 256;
     ExpectClose(Values(*out), Reference(s, data, options), relative, absolute);
+    CheckColumns(s, data, options, *out);
+  }
+
+  /// Queries | values | keys as columns of one tensor where they have as many rows, else each
+  /// between other columns, give the same bytes.
+  void CheckColumns(const Sizes& s, const Operands& data, const AttentionOptions& options,
+                    const Tensor& want) {
+    const auto between = [&](const Tensor& x) {
+      const Tensor other = MakeRandom(Shape({x.dim(0), x.dim(1), 3}), x.dtype());
+      return Columns(*device_->Concat({other, x, other}, 2), 3, x.dim(2));
+    };
+    Columns q = between(data.q);
+    Columns k = between(data.k);
+    Columns v = between(data.v);
+    if (s.queries == s.keys) {
+      const Tensor joined = *device_->Concat({data.q, data.v, data.k}, 2);
+      q = Columns(joined, 0, data.q.dim(2));
+      v = Columns(joined, q.width, data.v.dim(2));
+      k = Columns(joined, q.width + v.width, data.k.dim(2));
+    }
+    const auto out = device_->Attention(q, k, v, options);
+    ASSERT_TRUE(out.ok()) << out.status();
+    EXPECT_EQ(Bytes(*out), Bytes(want));
   }
 
   AttentionOptions OptionsOf(const Sizes& s) {

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/cpu/conv_geometry.h"
+#include "kernels/conv_geometry.h"
 #include "kernels/cpu/cpu_device.h"
-#include "kernels/cpu/operand_check.h"
+#include "kernels/operand_check.h"
 #include "kernels/cpu/packed_conv.h"
 #include "kernels/cpu/tile_product.h"
 #include "kernels/status_macros.h"

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "kernels/cpu/host_memory.h"
 #include "kernels/device.h"
@@ -64,15 +65,19 @@ class CpuDevice final : public Device {
                                   Activation activation) override;
   absl::StatusOr<Tensor> AddGated(const Tensor& x, const Tensor& y,
                                   const RowVectors& gate) override;
+  absl::StatusOr<std::vector<Tensor>> ResidualNorm(Tensor* state, const ResidualUpdate& update,
+                                                   float epsilon,
+                                                   absl::Span<const NormReading> readings) override;
   absl::StatusOr<Tensor> GroupNorm(const Tensor& x, const Tensor& weight, const Tensor& bias,
                                    const GroupNormOptions& options) override;
 
   // attention.cc
   absl::StatusOr<Tensor> NormRope(const Tensor& x, const NormRopeOptions& options) override;
+  absl::Status NormRopeInPlace(absl::Span<const NormRopePart> parts) override;
   absl::StatusOr<Tensor> Rope(const Tensor& x, int64_t heads, const RopeTable& rope) override;
-  absl::StatusOr<Tensor> Attention(const Tensor& q, const Tensor& k, const Tensor& v,
+  absl::StatusOr<Tensor> Attention(const Columns& q, const Columns& k, const Columns& v,
                                    const AttentionOptions& options) override;
-  absl::StatusOr<Tensor> HeadGate(const Tensor& x, const Tensor& logits) override;
+  absl::Status HeadGate(Tensor* x, const Columns& logits) override;
 
   // elementwise.cc
   absl::StatusOr<Tensor> Apply(const Tensor& x, Activation activation) override;
@@ -82,6 +87,7 @@ class CpuDevice final : public Device {
   absl::StatusOr<Tensor> LogFloor(const Tensor& x, float floor) override;
   absl::StatusOr<Tensor> Magnitude(const Tensor& x) override;
   absl::StatusOr<Tensor> Add(const Tensor& a, const Tensor& b) override;
+  absl::StatusOr<Tensor> OuterSum(const Tensor& a, const Tensor& b) override;
   absl::StatusOr<Tensor> GeluTanhMul(const Tensor& gate, const Tensor& up) override;
   absl::StatusOr<Tensor> Scale(const Tensor& x, float factor) override;
   absl::StatusOr<Tensor> ScaleShiftChannels(const Tensor& x, const Tensor& scale,

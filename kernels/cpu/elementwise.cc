@@ -3,7 +3,7 @@
 #include "absl/status/status.h"
 #include "kernels/cpu/cpu_device.h"
 #include "kernels/cpu/fast_math.h"
-#include "kernels/cpu/operand_check.h"
+#include "kernels/operand_check.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/vector.h"
 #include "kernels/status_macros.h"
@@ -132,6 +132,33 @@ absl::StatusOr<Tensor> CpuDevice::Add(const Tensor& a, const Tensor& b) {
   LTX_ASSIGN_OR_RETURN(Tensor y, Allocate(a.shape(), a.dtype(), MemoryOwner::kActivations));
   Map(threads_, kCheapGrain, a, b, y, [](Vec left, Vec right) { return left + right; });
   return y;
+}
+
+absl::StatusOr<Tensor> CpuDevice::OuterSum(const Tensor& a, const Tensor& b) {
+  LTX_RETURN_IF_ERROR(CheckFloat("OuterSum", a, 2));
+  LTX_RETURN_IF_ERROR(CheckFloat("OuterSum", b, 2));
+  if (a.rank() != 2 || b.rank() != 2 || a.dim(1) != b.dim(1) || a.dtype() != b.dtype()) {
+    return OperandError("OuterSum", "needs [L, W] and [U, W] of one dtype", {&a, &b});
+  }
+  const int64_t rows = b.dim(0);
+  const int64_t width = b.dim(1);
+  LTX_ASSIGN_OR_RETURN(Tensor sum,
+                       Allocate({a.dim(0), rows, width}, a.dtype(), MemoryOwner::kActivations));
+  DispatchFloat(a.dtype(), [&](auto element) {
+    using T = decltype(element);
+    ParallelFor(threads_, a.dim(0) * rows, RowGrain(kCheapGrain, width),
+                [&](int64_t begin, int64_t end) {
+                  for (int64_t row = begin; row < end; ++row) {
+                    const T* left = a.data<T>() + row / rows * width;
+                    const T* right = b.data<T>() + row % rows * width;
+                    T* target = sum.data<T>() + row * width;
+                    ForEachGroup(width, [&](int64_t i, auto lanes) {
+                      lanes.Store(target + i, lanes.Load(left + i) + lanes.Load(right + i));
+                    });
+                  }
+                });
+  });
+  return sum;
 }
 
 absl::StatusOr<Tensor> CpuDevice::GeluTanhMul(const Tensor& gate, const Tensor& up) {

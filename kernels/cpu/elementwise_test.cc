@@ -218,5 +218,30 @@ TEST_F(ElementwiseTest, SurvivesFailedAllocations) {
   ExpectSurvivesEveryFailedAllocation([&] { return device_->Add(x, x); });
 }
 
+TEST_F(ElementwiseTest, OuterSum) {
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    for (const int64_t width : {0, 1, 7, 40}) {
+      const Tensor a = MakeRandom(Shape({3, width}), dtype);
+      const Tensor b = MakeRandom(Shape({2, width}), dtype);
+      const auto sum = device_->OuterSum(a, b);
+      ASSERT_TRUE(sum.ok()) << sum.status();
+      EXPECT_EQ(sum->shape(), Shape({3, 2, width}));
+      const std::vector<float> left = Values(a);
+      const std::vector<float> right = Values(b);
+      std::vector<double> want;
+      for (int64_t l = 0; l < 3; ++l) {
+        for (int64_t u = 0; u < 2; ++u) {
+          for (int64_t i = 0; i < width; ++i) {
+            want.push_back(static_cast<double>(left[l * width + i]) + right[u * width + i]);
+          }
+        }
+      }
+      ExpectClose(Values(*sum), want, dtype == DType::kF32 ? 1e-6 : 1.0 / 256, 1e-6);
+    }
+  }
+  EXPECT_EQ(device_->OuterSum(MakeRandom(Shape({3, 4})), MakeRandom(Shape({3, 5}))).status().code(),
+            absl::StatusCode::kInternal);
+}
+
 }  // namespace
 }  // namespace ltx::cpu

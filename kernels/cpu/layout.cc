@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/cpu/conv_geometry.h"
+#include "kernels/conv_geometry.h"
 #include "kernels/cpu/cpu_device.h"
-#include "kernels/cpu/operand_check.h"
+#include "kernels/operand_check.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/strided_copy.h"
 #include "kernels/status_macros.h"

@@ -1,9 +1,13 @@
 #include <cmath>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "kernels/cpu/cpu_device.h"
 #include "kernels/cpu/fast_math.h"
-#include "kernels/cpu/operand_check.h"
+#include "kernels/operand_check.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/row_lookup.h"
 #include "kernels/cpu/statistics.h"
@@ -77,6 +81,29 @@ absl::Status CheckModulation(absl::string_view operation, const Tensor& x, const
   LTX_RETURN_IF_ERROR(CheckFloat(operation, x, 2));
   LTX_RETURN_IF_ERROR(CheckRowVectors(operation, x, scale));
   return CheckRowVectors(operation, x, shift);
+}
+
+absl::Status CheckResidualNorm(const Tensor& state, const ResidualUpdate& update,
+                               absl::Span<const NormReading> readings) {
+  constexpr absl::string_view kName = "ResidualNorm";
+  LTX_RETURN_IF_ERROR(CheckFloat(kName, state, 3));
+  for (const NormReading& reading : readings) {
+    if (!reading.scale.rows.defined() && !reading.shift.rows.defined()) continue;
+    LTX_RETURN_IF_ERROR(CheckModulation(kName, state, reading.scale, reading.shift));
+  }
+  if (!update.value.defined()) return absl::OkStatus();
+  const Tensor& value = update.value;
+  LTX_RETURN_IF_ERROR(CheckFloat(kName, value, 3));
+  if (value.dtype() != state.dtype() || value.dim(1) != state.dim(1) ||
+      value.dim(2) != state.dim(2) || update.first_batch < 0 ||
+      update.first_batch + value.dim(0) > state.dim(0)) {
+    return OperandError(
+        kName,
+        absl::StrCat("an update at batch row ", update.first_batch, " does not fit the state"),
+        {&state, &value});
+  }
+  if (!update.gate.rows.defined()) return absl::OkStatus();
+  return CheckRowVectors(kName, value, update.gate);
 }
 
 }  // namespace
@@ -163,6 +190,72 @@ absl::StatusOr<Tensor> CpuDevice::AddGated(const Tensor& x, const Tensor& y,
     });
   });
   return sum;
+}
+
+absl::StatusOr<std::vector<Tensor>> CpuDevice::ResidualNorm(
+    Tensor* state, const ResidualUpdate& update, float epsilon,
+    absl::Span<const NormReading> readings) {
+  LTX_RETURN_IF_ERROR(CheckResidualNorm(*state, update, readings));
+  std::vector<Tensor> results;
+  for (size_t i = 0; i < readings.size(); ++i) {
+    LTX_ASSIGN_OR_RETURN(Tensor result,
+                         Allocate(state->shape(), state->dtype(), MemoryOwner::kActivations));
+    results.push_back(std::move(result));
+  }
+  const int64_t width = state->dim(-1);
+  DispatchFloat(state->dtype(), [&](auto element) {
+    using T = decltype(element);
+    struct Reading {
+      std::optional<RowLookup<T>> scale;
+      std::optional<RowLookup<T>> shift;
+      T* target;
+    };
+    std::vector<Reading> rows_of;
+    for (size_t i = 0; i < readings.size(); ++i) {
+      Reading reading;
+      reading.target = results[i].data<T>();
+      if (readings[i].scale.rows.defined()) {
+        reading.scale.emplace(readings[i].scale, *state);
+        reading.shift.emplace(readings[i].shift, *state);
+      }
+      rows_of.push_back(reading);
+    }
+    std::optional<RowLookup<T>> gates;
+    if (update.gate.rows.defined()) gates.emplace(update.gate, update.value);
+    const int64_t first = update.first_batch * state->dim(1);
+    const int64_t last = update.value.defined() ? first + update.value.shape().num_rows() : first;
+    const Vec one = Broadcast(1.0f);
+    ForEachRow(threads_, kCheapGrain, *state, [&](int64_t row) {
+      T* const x = state->data<T>() + row * width;
+      if (row >= first && row < last) {
+        const T* added = update.value.data<T>() + (row - first) * width;
+        const T* factors = gates.has_value() ? gates->Row(row - first) : nullptr;
+        ForEachGroup(width, [&](int64_t i, auto lanes) {
+          Vec term = lanes.Load(added + i);
+          if (factors != nullptr) term = term * lanes.Load(factors + i);
+          lanes.Store(x + i, lanes.Load(x + i) + term);
+        });
+      }
+      if (rows_of.empty()) return;
+      const Vec inverse = Broadcast(InverseRms(x, width, epsilon));
+      for (const Reading& reading : rows_of) {
+        T* const target = reading.target + row * width;
+        if (!reading.scale.has_value()) {
+          ForEachGroup(width, [&](int64_t i, auto lanes) {
+            lanes.Store(target + i, lanes.Load(x + i) * inverse);
+          });
+          continue;
+        }
+        const T* factors = reading.scale->Row(row);
+        const T* terms = reading.shift->Row(row);
+        ForEachGroup(width, [&](int64_t i, auto lanes) {
+          lanes.Store(target + i, lanes.Load(x + i) * inverse * (one + lanes.Load(factors + i)) +
+                                      lanes.Load(terms + i));
+        });
+      }
+    });
+  });
+  return results;
 }
 
 }  // namespace ltx::cpu

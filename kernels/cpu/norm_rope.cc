@@ -4,7 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/cpu/cpu_device.h"
 #include "kernels/cpu/fast_math.h"
-#include "kernels/cpu/operand_check.h"
+#include "kernels/operand_check.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/statistics.h"
 #include "kernels/cpu/vector.h"
@@ -15,15 +15,16 @@ namespace {
 
 bool IsOneOr(int64_t extent, int64_t full) { return extent == 1 || extent == full; }
 
-absl::Status CheckTables(absl::string_view operation, const Tensor& x, int64_t heads,
+absl::Status CheckTables(absl::string_view operation, const Columns& columns, int64_t heads,
                          const RopeTable& rope) {
   if (!rope.defined()) return absl::OkStatus();
   LTX_RETURN_IF_ERROR(CheckSame(operation, rope.cos, rope.sin));
+  const Tensor& x = columns.tensor;
   if (rope.cos.dtype() != x.dtype()) {
     return OperandError(operation, "rope tables must have the dtype of x", {&x, &rope.cos});
   }
   const Shape& table = rope.cos.shape();
-  const int64_t width = x.dim(2);
+  const int64_t width = columns.width;
   bool fits = false;
   if (rope.kind == RopeTable::Kind::kSplit) {
     fits = table.rank() == 4 && IsOneOr(table.dim(0), x.dim(0)) && IsOneOr(table.dim(1), heads) &&
@@ -39,11 +40,13 @@ absl::Status CheckTables(absl::string_view operation, const Tensor& x, int64_t h
   return absl::OkStatus();
 }
 
-absl::Status CheckHeads(absl::string_view operation, const Tensor& x, int64_t heads) {
-  LTX_RETURN_IF_ERROR(CheckFloat(operation, x));
-  if (x.rank() != 3 || heads < 1 || x.dim(2) % heads != 0) {
-    return OperandError(operation,
-                        absl::StrCat("x must be [B, N, heads * d] for ", heads, " heads"), {&x});
+absl::Status CheckHeads(absl::string_view operation, const Columns& x, int64_t heads) {
+  LTX_RETURN_IF_ERROR(CheckColumns(operation, x));
+  if (x.tensor.rank() != 3 || heads < 1 || x.width % heads != 0) {
+    return OperandError(
+        operation,
+        absl::StrCat("x must be [B, N, heads * d] for ", heads, " heads, its width is ", x.width),
+        {&x.tensor});
   }
   return absl::OkStatus();
 }
@@ -93,7 +96,7 @@ struct Scaling {
   }
 };
 
-/// One head, pairs (j, j + half).
+/// One head, pairs (j, j + half). `target` may be `source`, as everywhere below.
 template <typename T>
 void RotateSplit(const T* source, T* target, int64_t half, const Scaling<T>& scaling, const T* cos,
                  const T* sin) {
@@ -161,39 +164,61 @@ void NormRopeRow(const T* source, T* target, int64_t batch, int64_t token, int64
   }
 }
 
-void NormRopeAll(int threads, const Tensor& x, const Tensor& y, int64_t heads,
+/// `y` is a contiguous tensor of x's extents, or x itself.
+void NormRopeAll(int threads, const Columns& x, const Columns& y, int64_t heads,
                  const NormChoice& norm, const RopeTable& rope) {
-  const int64_t tokens = x.dim(1);
-  const int64_t width = x.dim(2);
-  DispatchFloat(x.dtype(), [&](auto element) {
+  const int64_t tokens = x.tensor.dim(1);
+  DispatchFloat(x.tensor.dtype(), [&](auto element) {
     using T = decltype(element);
     const TableLookup<T> tables(rope);
-    ParallelFor(threads, x.dim(0) * tokens, RowGrain(kCheapGrain, width),
+    ParallelFor(threads, x.tensor.dim(0) * tokens, RowGrain(kCheapGrain, x.width),
                 [&](int64_t begin, int64_t end) {
                   for (int64_t row = begin; row < end; ++row) {
-                    NormRopeRow(x.data<T>() + row * width, y.data<T>() + row * width, row / tokens,
-                                row % tokens, heads, width / heads, norm, rope, tables);
+                    NormRopeRow(x.data<T>() + row * x.pitch(), y.data<T>() + row * y.pitch(),
+                                row / tokens, row % tokens, heads, x.width / heads, norm, rope,
+                                tables);
                   }
                 });
   });
 }
 
-}  // namespace
-
-absl::StatusOr<Tensor> CpuDevice::NormRope(const Tensor& x, const NormRopeOptions& options) {
-  LTX_RETURN_IF_ERROR(CheckHeads("NormRope", x, options.heads));
+absl::Status CheckNormRope(absl::string_view operation, const Columns& x,
+                           const NormRopeOptions& options) {
+  LTX_RETURN_IF_ERROR(CheckHeads(operation, x, options.heads));
   const bool per_head = options.span == NormRopeOptions::Span::kPerHead;
-  LTX_RETURN_IF_ERROR(CheckOptionalVector("NormRope", x, options.weight,
-                                          per_head ? x.dim(2) / options.heads : x.dim(2)));
-  LTX_RETURN_IF_ERROR(CheckTables("NormRope", x, options.heads, options.rope));
-  LTX_ASSIGN_OR_RETURN(Tensor y, Allocate(x.shape(), x.dtype(), MemoryOwner::kActivations));
+  LTX_RETURN_IF_ERROR(CheckOptionalVector(operation, x.tensor, options.weight,
+                                          per_head ? x.width / options.heads : x.width));
+  return CheckTables(operation, x, options.heads, options.rope);
+}
+
+NormChoice NormChoiceOf(const NormRopeOptions& options) {
   NormChoice norm;
-  norm.kind = per_head ? NormChoice::Kind::kPerHead : NormChoice::Kind::kFullWidth;
+  norm.kind = options.span == NormRopeOptions::Span::kPerHead ? NormChoice::Kind::kPerHead
+                                                              : NormChoice::Kind::kFullWidth;
   norm.weight = options.weight;
   norm.base = options.one_plus_weight ? 1.0f : 0.0f;
   norm.epsilon = options.epsilon;
-  NormRopeAll(threads_, x, y, options.heads, norm, options.rope);
+  return norm;
+}
+
+}  // namespace
+
+absl::StatusOr<Tensor> CpuDevice::NormRope(const Tensor& x, const NormRopeOptions& options) {
+  LTX_RETURN_IF_ERROR(CheckNormRope("NormRope", x, options));
+  LTX_ASSIGN_OR_RETURN(Tensor y, Allocate(x.shape(), x.dtype(), MemoryOwner::kActivations));
+  NormRopeAll(threads_, x, y, options.heads, NormChoiceOf(options), options.rope);
   return y;
+}
+
+absl::Status CpuDevice::NormRopeInPlace(absl::Span<const NormRopePart> parts) {
+  for (const NormRopePart& part : parts) {
+    LTX_RETURN_IF_ERROR(CheckNormRope("NormRopeInPlace", part.x, part.options));
+  }
+  for (const NormRopePart& part : parts) {
+    NormRopeAll(threads_, part.x, part.x, part.options.heads, NormChoiceOf(part.options),
+                part.options.rope);
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Tensor> CpuDevice::Rope(const Tensor& x, int64_t heads, const RopeTable& rope) {
@@ -205,33 +230,35 @@ absl::StatusOr<Tensor> CpuDevice::Rope(const Tensor& x, int64_t heads, const Rop
   return y;
 }
 
-absl::StatusOr<Tensor> CpuDevice::HeadGate(const Tensor& x, const Tensor& logits) {
-  LTX_RETURN_IF_ERROR(CheckFloat("HeadGate", x));
-  LTX_RETURN_IF_ERROR(CheckFloat("HeadGate", logits));
-  const bool fits = x.rank() == 3 && logits.rank() == 3 && logits.dtype() == x.dtype() &&
-                    logits.dim(0) == x.dim(0) && logits.dim(1) == x.dim(1) && logits.dim(2) > 0 &&
-                    x.dim(2) % logits.dim(2) == 0;
+absl::Status CpuDevice::HeadGate(Tensor* x, const Columns& logits) {
+  LTX_RETURN_IF_ERROR(CheckFloat("HeadGate", *x));
+  LTX_RETURN_IF_ERROR(CheckColumns("HeadGate", logits));
+  const Tensor& gates = logits.tensor;
+  const bool fits = x->rank() == 3 && gates.rank() == 3 && gates.dtype() == x->dtype() &&
+                    gates.dim(0) == x->dim(0) && gates.dim(1) == x->dim(1) && logits.width > 0 &&
+                    x->dim(2) % logits.width == 0;
   if (!fits) {
     return OperandError("HeadGate", "needs x [B, N, heads * d] and logits [B, N, heads]",
-                        {&x, &logits});
+                        {x, &gates});
   }
-  LTX_ASSIGN_OR_RETURN(Tensor y, Allocate(x.shape(), x.dtype(), MemoryOwner::kActivations));
-  const int64_t width = x.dim(2) / logits.dim(2);
-  DispatchFloat(x.dtype(), [&](auto element) {
+  const int64_t heads = logits.width;
+  const int64_t width = x->dim(2) / heads;
+  DispatchFloat(x->dtype(), [&](auto element) {
     using T = decltype(element);
-    ParallelFor(threads_, logits.num_elements(), RowGrain(kCheapGrain, width),
+    ParallelFor(threads_, x->shape().num_rows() * heads, RowGrain(kCheapGrain, width),
                 [&](int64_t begin, int64_t end) {
                   for (int64_t head = begin; head < end; ++head) {
-                    const auto logit = static_cast<float>(logits.data<T>()[head]);
+                    const auto logit = static_cast<float>(
+                        logits.data<T>()[head / heads * logits.pitch() + head % heads]);
                     const Vec gate = Broadcast(2.0f) * Sigmoid(Broadcast(logit));
+                    T* const values = x->data<T>() + head * width;
                     ForEachGroup(width, [&](int64_t i, auto lanes) {
-                      const int64_t at = head * width + i;
-                      lanes.Store(y.data<T>() + at, lanes.Load(x.data<T>() + at) * gate);
+                      lanes.Store(values + i, lanes.Load(values + i) * gate);
                     });
                   }
                 });
   });
-  return y;
+  return absl::OkStatus();
 }
 
 }  // namespace ltx::cpu

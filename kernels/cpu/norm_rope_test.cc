@@ -75,6 +75,13 @@ class NormRopeTest : public CpuDeviceTest {
     return out;
   }
 
+  /// x [B, N, W] between random columns.
+  Tensor Widened(const Tensor& x, int64_t before, int64_t after) {
+    const Tensor left = MakeRandom(Shape({x.dim(0), x.dim(1), before}), x.dtype());
+    const Tensor right = MakeRandom(Shape({x.dim(0), x.dim(1), after}), x.dtype());
+    return *device_->Concat({left, x, right}, 2);
+  }
+
   RopeTable Tables(RopeTable::Kind kind, const Shape& x, int64_t heads, bool batch, bool head,
                    DType dtype) {
     RopeTable rope;
@@ -171,7 +178,43 @@ TEST_F(NormRopeTest, HeadGate) {
       for (size_t i = 0; i < want.size(); ++i) {
         want[i] = values[i] * 2.0 / (1.0 + std::exp(-static_cast<double>(gates[i / size.width])));
       }
-      Expect(device_->HeadGate(x, logits), x, want);
+      // The logits may be columns of a wider tensor.
+      for (const int64_t before : {0, 3}) {
+        Tensor gated = Make(values, x.shape(), dtype);
+        const Tensor wide = Widened(logits, before, 2);
+        const absl::Status status = device_->HeadGate(&gated, Columns(wide, before, size.heads));
+        ASSERT_TRUE(status.ok()) << status;
+        Expect(gated, x, want);
+      }
+    }
+  }
+}
+
+TEST_F(NormRopeTest, InPlaceOnColumnsChangesNothingElse) {
+  for (const DType dtype : kTypes) {
+    for (const Sizes& size : kSizes) {
+      const int64_t width = size.heads * size.width;
+      const Tensor x = MakeRandom(Shape({size.batch, size.tokens, width}), dtype);
+      for (const auto kind : {RopeTable::Kind::kSplit, RopeTable::Kind::kInterleaved}) {
+        NormRopeOptions first;
+        first.heads = size.heads;
+        first.weight = MakeRandom(Shape({width}), dtype);
+        NormRopeOptions second = first;
+        second.weight = Tensor();
+        second.rope = Tables(kind, x.shape(), size.heads, true, true, dtype);
+        // | x | x | 5 columns |
+        const Tensor twice = *device_->Concat({x, x}, 2);
+        const Tensor wide = Widened(twice, 0, 5);
+        const NormRopePart parts[] = {{Columns(wide, 0, width), first},
+                                      {Columns(wide, width, width), second}};
+        const Tensor rest = *device_->Slice(wide, 2, 2 * width, 2 * width + 5);
+        const absl::Status status = device_->NormRopeInPlace(parts);
+        ASSERT_TRUE(status.ok()) << status;
+        EXPECT_EQ(Bytes(*device_->Slice(wide, 2, 0, width)), Bytes(*device_->NormRope(x, first)));
+        EXPECT_EQ(Bytes(*device_->Slice(wide, 2, width, 2 * width)),
+                  Bytes(*device_->NormRope(x, second)));
+        EXPECT_EQ(Bytes(*device_->Slice(wide, 2, 2 * width, 2 * width + 5)), Bytes(rest));
+      }
     }
   }
 }
@@ -198,8 +241,14 @@ TEST_F(NormRopeTest, RefusesWhatDoesNotFit) {
   half.sin = Tensor();
   EXPECT_EQ(code(device_->Rope(x, 2, half)), absl::StatusCode::kInternal);
   EXPECT_EQ(code(device_->Rope(x, 2, RopeTable())), absl::StatusCode::kInternal);
-  EXPECT_EQ(code(device_->HeadGate(x, MakeRandom(Shape({2, 3, 3})))), absl::StatusCode::kInternal);
-  EXPECT_EQ(code(device_->HeadGate(x, MakeRandom(Shape({2, 4, 2})))), absl::StatusCode::kInternal);
+  Tensor gated = x;
+  for (const Shape& shape : {Shape({2, 3, 3}), Shape({2, 4, 2})}) {
+    EXPECT_EQ(device_->HeadGate(&gated, MakeRandom(shape)).code(), absl::StatusCode::kInternal);
+  }
+  const Tensor logits = MakeRandom(Shape({2, 3, 4}));
+  EXPECT_EQ(device_->HeadGate(&gated, Columns(logits, 3, 2)).code(), absl::StatusCode::kInternal);
+  const NormRopePart part[] = {{Columns(x, 8, 16), options}};
+  EXPECT_EQ(device_->NormRopeInPlace(part).code(), absl::StatusCode::kInternal);
 }
 
 }  // namespace

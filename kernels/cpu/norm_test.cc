@@ -206,6 +206,56 @@ TEST_F(NormTest, AddGatedInEveryForm) {
   }
 }
 
+TEST_F(NormTest, ResidualNormAddsInPlaceAndNormsTheSum) {
+  for (const DType dtype : kTypes) {
+    for (const int64_t width : kWidths) {
+      for (int form = 0; form < 4; ++form) {  // 3: no gate
+        Tensor state = MakeRandom(Shape({3, 7, width}), dtype);
+        const std::vector<float> base = Values(state);
+        // Batch rows 1 and 2 alone.
+        ResidualUpdate update;
+        update.value = MakeRandom(Shape({2, 7, width}), dtype);
+        update.first_batch = 1;
+        const std::vector<float> added = Values(update.value);
+        Vector gates(added.size(), 1.0);
+        if (form < 3) {
+          const Modulation gate = MakeRows(update.value, form, 2);
+          update.gate = gate.vectors;
+          gates = Rows(gate.vectors, update.value, gate.index);
+        }
+        const Modulation scale = MakeRows(state, form % 3, 1);
+        const Modulation shift = MakeRows(state, form % 3, 0);
+        const NormReading readings[] = {{}, {scale.vectors, shift.vectors}};
+        const auto results = device_->ResidualNorm(&state, update, 1e-6f, readings);
+        ASSERT_TRUE(results.ok()) << results.status();
+        ASSERT_EQ(results->size(), 2u);
+
+        Vector sum(base.begin(), base.end());
+        const size_t first = base.size() / 3;
+        for (size_t i = 0; i < added.size(); ++i) sum[first + i] += added[i] * gates[i];
+        Expect(state, state, sum);
+        // The norms are those of the rounded sum.
+        const auto normed = device_->RmsNorm(state, Tensor(), 1e-6f);
+        ASSERT_TRUE(normed.ok());
+        EXPECT_EQ(Bytes((*results)[0]), Bytes(*normed));
+        const auto modulated = device_->RmsNormModulate(state, 1e-6f, scale.vectors, shift.vectors);
+        ASSERT_TRUE(modulated.ok());
+        EXPECT_EQ(Bytes((*results)[1]), Bytes(*modulated));
+      }
+    }
+  }
+}
+
+TEST_F(NormTest, ResidualNormOfNothingToAddLeavesTheState) {
+  Tensor state = MakeRandom(Shape({2, 3, 16}));
+  const std::vector<uint8_t> before = Bytes(state);
+  const NormReading readings[] = {{}};
+  const auto results = device_->ResidualNorm(&state, {}, 1e-6f, readings);
+  ASSERT_TRUE(results.ok());
+  EXPECT_EQ(results->size(), 1u);
+  EXPECT_EQ(Bytes(state), before);
+}
+
 Vector GroupNormOf(const std::vector<float>& x, const Shape& shape, int64_t groups, double epsilon,
                    const std::vector<float>& weight, const std::vector<float>& bias,
                    Activation activation) {
@@ -322,6 +372,19 @@ TEST_F(NormTest, RefusesWhatDoesNotFit) {
   bad = good;
   bad.index = *TensorFromInts(*device_, std::vector<int32_t>{0, 0, 0, 0, 0, 1}, Shape({6}));
   EXPECT_EQ(device_->AddGated(x, x, bad).status().code(), absl::StatusCode::kInternal);
+  Tensor state = x;
+  ResidualUpdate update;
+  update.value = x;
+  update.gate = bad;
+  EXPECT_EQ(device_->ResidualNorm(&state, update, 1e-6f, {}).status().code(),
+            absl::StatusCode::kInternal);
+  update.gate = good;
+  update.first_batch = 1;
+  EXPECT_EQ(device_->ResidualNorm(&state, update, 1e-6f, {}).status().code(),
+            absl::StatusCode::kInternal);
+  const NormReading half[] = {{good, RowVectors()}};
+  EXPECT_EQ(device_->ResidualNorm(&state, {}, 1e-6f, half).status().code(),
+            absl::StatusCode::kInternal);
   EXPECT_EQ(device_->LayerNormModulate(x, 1e-6f, RowVectors(), good).status().code(),
             absl::StatusCode::kInternal);
 

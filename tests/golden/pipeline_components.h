@@ -5,7 +5,7 @@
 
 namespace ltx::golden {
 
-/// schedule.constants, shape.counts, patchify.*, noiser.gaussian, sampler.* and pipeline.*.
+/// shape.counts, patchify.* and pipeline.*.
 void RegisterPipelineComponents(ComponentRegistry* registry);
 
 }  // namespace ltx::golden

@@ -14,6 +14,9 @@
 // pipeline
 #include "tests/golden/pipeline_components.h"
 
+// sampler
+#include "tests/golden/sampler_components.h"
+
 // text
 #include "tests/golden/text_components.h"
 
@@ -36,6 +39,9 @@ ComponentRegistry RegisteredComponents() {
 
   // pipeline
   RegisterPipelineComponents(&registry);
+
+  // sampler
+  RegisterSamplerComponents(&registry);
 
   // text
   RegisterTextComponents(&registry);

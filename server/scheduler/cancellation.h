@@ -1,5 +1,5 @@
-#ifndef LTX_SERVER_CANCELLATION_H_
-#define LTX_SERVER_CANCELLATION_H_
+#ifndef LTX_SERVER_SCHEDULER_CANCELLATION_H_
+#define LTX_SERVER_SCHEDULER_CANCELLATION_H_
 
 #include <atomic>
 #include <cstdint>
@@ -62,4 +62,4 @@ class Cancellation {
 
 }  // namespace ltx::server
 
-#endif  // LTX_SERVER_CANCELLATION_H_
+#endif  // LTX_SERVER_SCHEDULER_CANCELLATION_H_

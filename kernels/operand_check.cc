@@ -1,10 +1,10 @@
-#include "kernels/cpu/operand_check.h"
+#include "kernels/operand_check.h"
 
 #include <string>
 
 #include "absl/strings/str_cat.h"
 
-namespace ltx::cpu {
+namespace ltx {
 namespace {
 
 bool IsF32OrBF16(const Tensor& x) { return x.dtype() == DType::kF32 || x.dtype() == DType::kBF16; }
@@ -63,6 +63,19 @@ absl::Status CheckVector(absl::string_view operation, const Tensor& x, const Ten
   return absl::OkStatus();
 }
 
+absl::Status CheckColumns(absl::string_view operation, const Columns& columns, int min_rank) {
+  if (absl::Status status = CheckFloat(operation, columns.tensor, min_rank); !status.ok()) {
+    return status;
+  }
+  if (columns.begin < 0 || columns.width < 0 || columns.begin > columns.pitch() - columns.width) {
+    return OperandError(
+        operation,
+        absl::StrCat("columns [", columns.begin, ", ", columns.begin + columns.width, ")"),
+        {&columns.tensor});
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckRowVectors(absl::string_view operation, const Tensor& x,
                              const RowVectors& vectors) {
   const Tensor& rows = vectors.rows;
@@ -87,6 +100,7 @@ absl::Status CheckRowVectors(absl::string_view operation, const Tensor& x,
     return OperandError(operation, "the row index must be I32 with one entry per token",
                         {&x, &rows, &index});
   }
+  if (!index.host_accessible()) return absl::OkStatus();
   for (int64_t token = 0; token < tokens; ++token) {
     const int32_t row = index.data<int32_t>()[token];
     if (row < 0 || row >= rows.dim(0)) {
@@ -97,4 +111,4 @@ absl::Status CheckRowVectors(absl::string_view operation, const Tensor& x,
   return absl::OkStatus();
 }
 
-}  // namespace ltx::cpu
+}  // namespace ltx

@@ -1,5 +1,5 @@
-#ifndef LTX_KERNELS_CPU_OPERAND_CHECK_H_
-#define LTX_KERNELS_CPU_OPERAND_CHECK_H_
+#ifndef LTX_KERNELS_OPERAND_CHECK_H_
+#define LTX_KERNELS_OPERAND_CHECK_H_
 
 #include <initializer_list>
 
@@ -8,7 +8,7 @@
 #include "kernels/op_types.h"
 #include "kernels/tensor.h"
 
-namespace ltx::cpu {
+namespace ltx {
 
 /// Checks of operands. Each failure names the operation and what it was given: INTERNAL for
 /// operands that do not fit together, UNIMPLEMENTED for a dtype other than f32 and bf16.
@@ -30,7 +30,11 @@ absl::Status CheckOptionalVector(absl::string_view operation, const Tensor& x, c
 absl::Status CheckVector(absl::string_view operation, const Tensor& x, const Tensor& vector,
                          int64_t length);
 
-/// `vectors` gives every token of x [B, ..., D] a row, with every index in range.
+/// `columns` lie inside a tensor that passes CheckFloat.
+absl::Status CheckColumns(absl::string_view operation, const Columns& columns, int min_rank = 1);
+
+/// `vectors` gives every token of x [B, ..., D] a row, with every index in range. An index that the
+/// host cannot read is checked for shape and dtype only; kernels must not read past the rows.
 absl::Status CheckRowVectors(absl::string_view operation, const Tensor& x,
                              const RowVectors& vectors);
 
@@ -41,16 +45,6 @@ auto DispatchFloat(DType dtype, const Body& body) {
   return body(float{});
 }
 
-/// Elements below which a loop of cheap (a few instructions) or costly (an exponential) steps is
-/// not worth handing to a second thread: some ten microseconds of work.
-inline constexpr int64_t kCheapGrain = 1 << 15;
-inline constexpr int64_t kCostlyGrain = 1 << 13;
+}  // namespace ltx
 
-/// Rows of `width` elements that make up `elements`.
-inline int64_t RowGrain(int64_t elements, int64_t width) {
-  return elements / (width < 1 ? 1 : width) + 1;
-}
-
-}  // namespace ltx::cpu
-
-#endif  // LTX_KERNELS_CPU_OPERAND_CHECK_H_
+#endif  // LTX_KERNELS_OPERAND_CHECK_H_
