@@ -177,8 +177,7 @@ __global__ void __launch_bounds__(kRowThreads)
   }
 }
 
-/// Any widths and alignments: a block per row, its elements read again for the rotation. Not in
-/// place, since a rotation reads elements that other threads write.
+/// Any widths and alignments: a block per row, which lies in shared memory as floats.
 template <typename T>
 __global__ void __launch_bounds__(kRowThreads)
     NormRopeFromMemory(const __grid_constant__ NormRopeTask task) {
@@ -242,7 +241,7 @@ __global__ void __launch_bounds__(kRowThreads)
 
 template <typename T>
 __global__ void __launch_bounds__(kRowThreads)
-    HeadGateRows(const __grid_constant__ HeadGateTask task, int team) {
+    HeadGateRows(const __grid_constant__ HeadGateTask task, int team, bool packed) {
   const int64_t row = static_cast<int64_t>(blockIdx.x) * (kRowThreads / team) + threadIdx.x / team;
   if (row >= task.rows) return;
   const int head_width = static_cast<int>(task.head_width);
@@ -250,11 +249,8 @@ __global__ void __launch_bounds__(kRowThreads)
   const auto* x = static_cast<const T*>(task.x) + row * task.x_stride;
   auto* y = static_cast<T*>(task.y) + row * task.y_stride;
   const auto* logits = static_cast<const T*>(task.logits) + row * task.logit_stride;
-  constexpr int kCount = kPacketSize<T>;
-  const bool packed = head_width % kCount == 0 && task.x_stride % kCount == 0 &&
-                      task.y_stride % kCount == 0 && IsAligned16(task.x) &&
-                      IsAligned16(task.y);
   if (packed) {
+    constexpr int kCount = kPacketSize<T>;
 #pragma unroll 2
     for (int at = threadIdx.x % team * kCount; at < width; at += team * kCount) {
       Pack<T> pack = LoadPack(x + at);
@@ -321,8 +317,11 @@ cudaError_t LaunchNormRopeOf(const NormRopeTask& task, cudaStream_t stream) {
 
 template <typename T>
 cudaError_t LaunchHeadGateOf(const HeadGateTask& task, cudaStream_t stream) {
-  const int team = TeamFor(task.heads * task.head_width / kPacketSize<T>, 2);
-  HeadGateRows<T><<<BlocksFor(task.rows, team), kRowThreads, 0, stream>>>(task, team);
+  constexpr int kCount = kPacketSize<T>;
+  const int team = TeamFor(task.heads * task.head_width / kCount, 2);
+  const bool packed = task.head_width % kCount == 0 && task.x_stride % kCount == 0 &&
+                      task.y_stride % kCount == 0 && IsAligned16(task.x) && IsAligned16(task.y);
+  HeadGateRows<T><<<BlocksFor(task.rows, team), kRowThreads, 0, stream>>>(task, team, packed);
   return cudaGetLastError();
 }
 

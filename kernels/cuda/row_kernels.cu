@@ -19,7 +19,7 @@ __device__ __forceinline__ const T* RowOf(const RowVectorsView& view, int64_t to
   if (view.rows == nullptr) return nullptr;
   int64_t row = 0;
   if (view.index != nullptr) {
-    row = view.index[token];
+    row = min(max(int64_t{view.index[token]}, int64_t{0}), view.count - 1);
   } else if (view.tokens_per_row != 0) {
     row = token / view.tokens_per_row;
   }

@@ -13,6 +13,7 @@ namespace ltx::cuda {
 /// rows + stride * index[t], or * (t / tokens_per_row) without an index.
 struct RowVectorsView {
   const void* rows = nullptr;  ///< Null: none.
+  int64_t count = 0;           ///< Rows there are; an index beyond reads the nearest.
   int64_t stride = 0;
   const int32_t* index = nullptr;
   int64_t tokens_per_row = 0;  ///< 0: all tokens use row 0.
