@@ -4,7 +4,9 @@
 #include <initializer_list>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "kernels/op_types.h"
 #include "kernels/tensor.h"
 
@@ -37,6 +39,21 @@ absl::Status CheckColumns(absl::string_view operation, const Columns& columns, i
 /// host cannot read is checked for shape and dtype only; kernels must not read past the rows.
 absl::Status CheckRowVectors(absl::string_view operation, const Tensor& x,
                              const RowVectors& vectors);
+
+// Operations whose operands need more than the above.
+
+/// weight [N, K] and its bias, for PrepareLinear.
+absl::Status CheckLinearWeight(const Tensor& weight, const Tensor& bias);
+/// x [..., K] for a weight prepared in `dtype`, for Linear.
+absl::Status CheckLinearInput(const Tensor& x, const LinearWeight& weight, DType dtype);
+/// a and b are alike, [B, T, C], and per_token is f32 [B, T].
+absl::Status CheckTokens(absl::string_view operation, const Tensor& a, const Tensor& b,
+                         const Tensor& per_token);
+absl::Status CheckOuterSum(const Tensor& a, const Tensor& b);
+absl::Status CheckBlendBatch(const Tensor& a, const Tensor& b, absl::Span<const float> weights);
+absl::Status CheckSpatialNoise(const Tensor& x, const Tensor& draw, const Tensor& channel_scale);
+/// The shape of Magnitude's result.
+absl::StatusOr<Shape> MagnitudeShape(const Tensor& x);
 
 /// Calls body with a value of the element type (float or BFloat16) of a checked dtype.
 template <typename Body>

@@ -7,9 +7,9 @@
 #include "kernels/cpu/cpu_device.h"
 #include "kernels/cpu/fast_math.h"
 #include "kernels/cpu/onednn.h"
-#include "kernels/operand_check.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/vector.h"
+#include "kernels/operand_check.h"
 #include "kernels/status_macros.h"
 
 namespace ltx::cpu {
@@ -66,17 +66,11 @@ void FillRows(int threads, Activation activation, const float* bias, int64_t row
 /// bytes of scratch: enough rows for a full-speed product, little against the activations.
 constexpr int64_t kScratchBytes = int64_t{8} << 20;
 
-absl::Status CheckWeight(const Tensor& weight, const Tensor& bias) {
-  LTX_RETURN_IF_ERROR(CheckFloat("PrepareLinear", weight));
-  if (weight.rank() != 2) return OperandError("PrepareLinear", "weight must be [N, K]", {&weight});
-  return CheckOptionalVector("PrepareLinear", weight, bias, weight.dim(0));
-}
-
 }  // namespace
 
 absl::StatusOr<LinearWeight> CpuDevice::PrepareLinear(const Tensor& weight, const Tensor& bias,
                                                       MemoryOwner owner) {
-  LTX_RETURN_IF_ERROR(CheckWeight(weight, bias));
+  LTX_RETURN_IF_ERROR(CheckLinearWeight(weight, bias));
   const int64_t out = weight.dim(0);
   const int64_t in = weight.dim(1);
   auto packed = std::make_shared<PackedLinear>();
@@ -119,12 +113,9 @@ absl::StatusOr<Tensor> CpuDevice::Linear(const Tensor& x, const LinearWeight& we
   LTX_RETURN_IF_ERROR(CheckFloat("Linear", x, 1));
   if (!weight.defined()) return OperandError("Linear", "needs a prepared weight", {&x});
   const auto& packed = static_cast<const PackedLinear&>(*weight.prepared);
+  LTX_RETURN_IF_ERROR(CheckLinearInput(x, weight, packed.dtype));
   const int64_t in = weight.in_features;
   const int64_t out = weight.out_features;
-  if (x.dim(-1) != in || x.dtype() != packed.dtype) {
-    return OperandError(
-        "Linear", absl::StrCat("weight is [", out, ", ", in, "] ", DTypeName(packed.dtype)), {&x});
-  }
   Shape shape = x.shape();
   shape.set_dim(-1, out);
   LTX_ASSIGN_OR_RETURN(Tensor y, Allocate(shape, x.dtype(), MemoryOwner::kActivations));

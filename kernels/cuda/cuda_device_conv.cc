@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/conv_geometry.h"
+#include "kernels/cuda/cast.h"
 #include "kernels/cuda/conv_gather.h"
 #include "kernels/cuda/conv_layout.h"
 #include "kernels/cuda/conv_tile.h"
@@ -119,7 +120,9 @@ absl::StatusOr<ConvWeight> CudaDevice::PackConv(const Tensor& weight, const Tens
   LTX_RETURN_IF_CUDA_ERROR(LaunchPackConvWeight(task, context_->stream()));
   if (bias.defined()) {
     LTX_ASSIGN_OR_RETURN(conv->bias, Allocate(bias.shape(), DType::kF32, owner));
-    LTX_RETURN_IF_ERROR(Convert(bias, conv->bias));
+    LaunchCast(bias.raw(), bias.dtype(), conv->bias.raw(), DType::kF32, bias.num_elements(),
+               context_->stream());
+    LTX_RETURN_IF_ERROR(context_->CheckLaunch("PrepareConv"));
   }
   result.prepared = std::move(conv);
   return result;
