@@ -54,6 +54,7 @@ absl::StatusOr<std::unique_ptr<CudnnAttention>> CudnnAttention::Create() {
   return absl::WrapUnique(new CudnnAttention(handle));
 }
 
+CudnnAttention::CudnnAttention(cudnnHandle_t handle) : handle_(handle) {}
 CudnnAttention::~CudnnAttention() { cudnnDestroy(handle_); }
 
 bool CudnnAttention::Takes(const AttentionTask& task) {

@@ -41,7 +41,7 @@ class CudnnAttention {
   using Key = std::array<int64_t, 13>;
   using Entry = std::pair<Key, std::unique_ptr<Plan>>;
 
-  explicit CudnnAttention(cudnnHandle_t handle) : handle_(handle) {}
+  explicit CudnnAttention(cudnnHandle_t handle);
   static Key KeyOf(const AttentionTask& task);
   absl::StatusOr<std::unique_ptr<Plan>> MakePlan(const AttentionTask& task) const;
   absl::StatusOr<const Plan*> FindPlan(const AttentionTask& task);
