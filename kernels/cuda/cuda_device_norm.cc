@@ -69,13 +69,6 @@ absl::StatusOr<Tensor> CudaDevice::ModulateRows(absl::string_view operation, con
   return y;
 }
 
-absl::StatusOr<Tensor> CudaDevice::RmsNormModulate(const Tensor& x, float epsilon,
-                                                   const RowVectors& scale,
-                                                   const RowVectors& shift) {
-  return ModulateRows("RmsNormModulate", x, scale, shift, RowNormTask::Statistic::kRms, epsilon,
-                      Activation::kNone);
-}
-
 absl::StatusOr<Tensor> CudaDevice::LayerNormModulate(const Tensor& x, float epsilon,
                                                      const RowVectors& scale,
                                                      const RowVectors& shift) {
@@ -86,24 +79,6 @@ absl::StatusOr<Tensor> CudaDevice::LayerNormModulate(const Tensor& x, float epsi
 absl::StatusOr<Tensor> CudaDevice::Modulate(const Tensor& x, const RowVectors& scale,
                                             const RowVectors& shift, Activation activation) {
   return ModulateRows("Modulate", x, scale, shift, RowNormTask::Statistic::kNone, 0.0f, activation);
-}
-
-absl::StatusOr<Tensor> CudaDevice::AddGated(const Tensor& x, const Tensor& y,
-                                            const RowVectors& gate) {
-  LTX_RETURN_IF_ERROR(CheckFloat("AddGated", x, 2));
-  LTX_RETURN_IF_ERROR(CheckSame("AddGated", x, y));
-  LTX_RETURN_IF_ERROR(CheckRowVectors("AddGated", x, gate));
-  LTX_ASSIGN_OR_RETURN(Tensor sum, NewLike(x));
-  AddGatedTask task;
-  task.x = x.raw();
-  task.y = y.raw();
-  task.out = sum.raw();
-  task.rows = x.shape().num_rows();
-  task.width = x.dim(-1);
-  task.bf16 = x.dtype() == DType::kBF16;
-  task.gate = ViewOf(gate, x);
-  LTX_RETURN_IF_CUDA_ERROR(LaunchAddGated(task, context_->stream()));
-  return sum;
 }
 
 absl::StatusOr<Tensor> CudaDevice::GroupNorm(const Tensor& x, const Tensor& weight,
