@@ -73,8 +73,8 @@ absl::Status Describe(const BatchedProduct& p, Description* description) {
 /// Bytes that the address of every matrix of a batch is a multiple of, at most 16.
 int64_t Alignment(const void* data, int64_t step, int64_t pitch, int64_t element) {
   int64_t alignment = 16;
-  for (const int64_t value : {static_cast<int64_t>(reinterpret_cast<uintptr_t>(data)),
-                              step * element, pitch * element}) {
+  for (const int64_t value :
+       {static_cast<int64_t>(reinterpret_cast<uintptr_t>(data)), step * element, pitch * element}) {
     while (value % alignment != 0) alignment /= 2;
   }
   return alignment;
@@ -102,14 +102,10 @@ absl::Status Choose(cublasLtHandle_t handle, const Description& description,
   const auto bytes = static_cast<uint64_t>(kWorkspaceBytes);
   LTX_RETURN_IF_CUBLAS_ERROR(cublasLtMatmulPreferenceSetAttribute(
       raw, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &bytes, sizeof(bytes)));
-  LTX_RETURN_IF_ERROR(
-      SetAlignment(raw, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignments.b));
-  LTX_RETURN_IF_ERROR(
-      SetAlignment(raw, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignments.a));
-  LTX_RETURN_IF_ERROR(
-      SetAlignment(raw, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignments.c));
-  LTX_RETURN_IF_ERROR(
-      SetAlignment(raw, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignments.c));
+  LTX_RETURN_IF_ERROR(SetAlignment(raw, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignments.b));
+  LTX_RETURN_IF_ERROR(SetAlignment(raw, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignments.a));
+  LTX_RETURN_IF_ERROR(SetAlignment(raw, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignments.c));
+  LTX_RETURN_IF_ERROR(SetAlignment(raw, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignments.c));
   cublasLtMatmulHeuristicResult_t found{};
   int count = 0;
   LTX_RETURN_IF_CUBLAS_ERROR(cublasLtMatmulAlgoGetHeuristic(

@@ -28,7 +28,7 @@ struct BatchedProduct {
   int64_t b_step = 0;
   int64_t c_step = 0;
   bool transposed_b = false;
-  bool bf16 = false;      ///< Of a and b; else f32.
+  bool bf16 = false;       ///< Of a and b; else f32.
   bool f32_result = true;  ///< Of c; else bf16.
   float factor = 1.0f;
 };

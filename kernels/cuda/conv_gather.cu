@@ -70,8 +70,8 @@ __device__ __forceinline__ Place PlaceRow(const Arguments& arguments, int64_t ro
 
 /// kCount channels of the input that `tap` of the row at `place` reads, as floats.
 template <typename T, int kCount>
-__device__ __forceinline__ void GatherInput(const Arguments& arguments, const Place& place,
-                                            int tap, int channel, float* values) {
+__device__ __forceinline__ void GatherInput(const Arguments& arguments, const Place& place, int tap,
+                                            int channel, float* values) {
 #pragma unroll
   for (int i = 0; i < kCount; ++i) values[i] = 0.0f;
   const Axis* axes = arguments.axes;
@@ -80,16 +80,15 @@ __device__ __forceinline__ void GatherInput(const Arguments& arguments, const Pl
   const int kh = rest % axes[1].kernel;
   const int kt = rest / axes[1].kernel;
   const int t = PadSource(place.t * axes[0].stride + kt * axes[0].dilation - axes[0].pad_before,
-                       axes[0].input, axes[0].pad_mode);
+                          axes[0].input, axes[0].pad_mode);
   const int h = PadSource(place.h * axes[1].stride + kh * axes[1].dilation - axes[1].pad_before,
-                       axes[1].input, axes[1].pad_mode);
+                          axes[1].input, axes[1].pad_mode);
   const int w = PadSource(place.w * axes[2].stride + kw * axes[2].dilation - axes[2].pad_before,
-                       axes[2].input, axes[2].pad_mode);
+                          axes[2].input, axes[2].pad_mode);
   if ((t | h | w) < 0) return;
   const int64_t position =
       ((place.batch * axes[0].input + t) * axes[1].input + h) * axes[2].input + w;
-  const T* source =
-      static_cast<const T*>(arguments.x) + position * arguments.channels + channel;
+  const T* source = static_cast<const T*>(arguments.x) + position * arguments.channels + channel;
   if constexpr (kCount == 1) {
     values[0] = ToFloat(*source);
   } else {
@@ -103,10 +102,10 @@ __device__ __forceinline__ void GatherInput(const Arguments& arguments, const Pl
 template <typename T, int kCount>
 __device__ __forceinline__ void GatherWeight(const Arguments& arguments, int weight_tap, int column,
                                              int channel, float* values) {
-  const T* source = static_cast<const T*>(arguments.weight) +
-                    (static_cast<int64_t>(weight_tap) * arguments.out_channels + column) *
-                        arguments.channels +
-                    channel;
+  const T* source =
+      static_cast<const T*>(arguments.weight) +
+      (static_cast<int64_t>(weight_tap) * arguments.out_channels + column) * arguments.channels +
+      channel;
   if constexpr (kCount == 1) {
     values[0] = ToFloat(*source);
   } else {
@@ -235,8 +234,8 @@ __global__ void __launch_bounds__(kThreads)
     int64_t position = row;
     if (arguments.phases != 1) {
       const int64_t batch = row / arguments.axes[2].output;
-      const int64_t at = (row - batch * arguments.axes[2].output) * arguments.phases + phase -
-                         arguments.crop;
+      const int64_t at =
+          (row - batch * arguments.axes[2].output) * arguments.phases + phase - arguments.crop;
       if (at < 0 || at >= arguments.phase_output) continue;
       position = batch * arguments.phase_output + at;
     }
@@ -254,9 +253,12 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 Axis ToAxis(const GatherAxis& axis) {
-  return {static_cast<int>(axis.input),    static_cast<int>(axis.output),
-          static_cast<int>(axis.kernel),   static_cast<int>(axis.stride),
-          static_cast<int>(axis.dilation), static_cast<int>(axis.pad_before),
+  return {static_cast<int>(axis.input),
+          static_cast<int>(axis.output),
+          static_cast<int>(axis.kernel),
+          static_cast<int>(axis.stride),
+          static_cast<int>(axis.dilation),
+          static_cast<int>(axis.pad_before),
           axis.pad_mode};
 }
 
@@ -265,8 +267,8 @@ cudaError_t LaunchOf(const Arguments& arguments, cudaStream_t stream) {
   const dim3 grid(static_cast<unsigned>((arguments.rows + kRows - 1) / kRows),
                   static_cast<unsigned>((arguments.out_channels + kColumns - 1) / kColumns),
                   static_cast<unsigned>(arguments.phases));
-  const bool packed = arguments.channels % 4 == 0 && IsAligned16(arguments.x) &&
-                      IsAligned16(arguments.weight);
+  const bool packed =
+      arguments.channels % 4 == 0 && IsAligned16(arguments.x) && IsAligned16(arguments.weight);
   if (packed) {
     ConvGather<T, kColumns, 4><<<grid, kThreads, 0, stream>>>(arguments);
   } else {
@@ -277,12 +279,18 @@ cudaError_t LaunchOf(const Arguments& arguments, cudaStream_t stream) {
 
 template <typename T>
 cudaError_t LaunchOf(const Arguments& arguments, cudaStream_t stream) {
-  // Few channels: a narrow block multiplies fewer zeros.
-  if (arguments.out_channels <= 32) return LaunchOf<T, 32>(arguments, stream);
-  if (arguments.out_channels <= 64 || arguments.out_channels % 128 == 64) {
-    return LaunchOf<T, 64>(arguments, stream);
+  // The widest block that multiplies no more zeros than a narrower one would.
+  const auto padded = [&](int columns) {
+    return (arguments.out_channels + columns - 1) / columns * columns;
+  };
+  if (padded(128) <= padded(96) && padded(128) <= padded(32)) {
+    return LaunchOf<T, 128>(arguments, stream);
   }
-  return LaunchOf<T, 128>(arguments, stream);
+  if (padded(96) <= padded(64) && padded(96) <= padded(32)) {
+    return LaunchOf<T, 96>(arguments, stream);
+  }
+  if (padded(64) <= padded(32)) return LaunchOf<T, 64>(arguments, stream);
+  return LaunchOf<T, 32>(arguments, stream);
 }
 
 }  // namespace
@@ -294,8 +302,7 @@ cudaError_t LaunchConvGather(const ConvGatherTask& task, cudaStream_t stream) {
   arguments.bias = task.bias;
   arguments.residual = task.residual;
   arguments.y = task.y;
-  arguments.rows =
-      task.batch * task.axes[0].output * task.axes[1].output * task.axes[2].output;
+  arguments.rows = task.batch * task.axes[0].output * task.axes[1].output * task.axes[2].output;
   arguments.channels = static_cast<int>(task.channels);
   arguments.out_channels = static_cast<int>(task.out_channels);
   for (int i = 0; i < 3; ++i) arguments.axes[i] = ToAxis(task.axes[i]);

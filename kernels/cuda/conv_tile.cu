@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-
 #include "kernels/cuda/conv_tile.h"
 #include "kernels/cuda/element.cuh"
 #include "kernels/cuda/hopper.cuh"
@@ -12,8 +11,8 @@
 // An implicit matrix product. A block computes a tile of 256 output pixels of one frame by 128 (or
 // 64) output channels. For each input frame and each 64 channels the copy engine brings the tile's
 // input with its border once; every tap (kh, kw) then is a product with the same rows of shared
-// memory, begun at another pixel. Zero padding is what the copy engine yields outside of the tensor,
-// and padding in time is another frame index, so no padded copy of the input exists.
+// memory, begun at another pixel. Zero padding is what the copy engine yields outside of the
+// tensor, and padding in time is another frame index, so no padded copy of the input exists.
 //
 // The tile consists of four squares of 8 x 8 pixels: eight neighbouring pixels of a line are one
 // group of eight rows of a descriptor, the lines of a square lie a constant distance apart.
@@ -25,8 +24,6 @@ namespace ltx::cuda {
 namespace {
 
 constexpr int kSquare = 8;
-constexpr int kSquares = 4;
-constexpr int kTilePixels = kSquares * kSquare * kSquare;
 /// Channels per stage: 128 bytes, the width of the swizzle.
 constexpr int kDepth = 64;
 constexpr int kRowBytes = kDepth * 2;
@@ -94,7 +91,6 @@ struct TileArguments {
   int dilation[3];
   int pad_before[3];
   PadMode time_pad;
-  Activation activation;
 };
 
 #ifdef LTX_HAS_SM90A
@@ -154,9 +150,8 @@ __device__ __forceinline__ void ProduceTiles(const TileArguments& arguments,
   for (int tile = blockIdx.x; tile < plan.tiles; tile += gridDim.x) {
     const TilePlace place = PlaceTile(arguments, tile, kChannels);
     for (int kt = 0; kt < arguments.kernel[0]; ++kt) {
-      const int frame =
-          SourceFrame(place.t + kt * arguments.dilation[0] - arguments.pad_before[0],
-                      arguments.frames, arguments.time_pad);
+      const int frame = SourceFrame(place.t + kt * arguments.dilation[0] - arguments.pad_before[0],
+                                    arguments.frames, arguments.time_pad);
       for (int chunk = 0; chunk < plan.chunks; ++chunk) {
         const uint32_t input_full = shared.input_full + 8 * input.stage;
         Wait(shared.input_empty + 8 * input.stage, input.phase ^ 1);
@@ -194,35 +189,31 @@ __device__ __forceinline__ void TransposeQuad(float (&items)[4], int lane) {
   }
 }
 
-/// Adds bias and residual to eight channels of a pixel, activates, rounds and stores them.
+/// Index in the output of the pixel whose channels a thread stores, after TransposeQuad, or -1.
+__device__ __forceinline__ int PixelOf(const TileArguments& arguments, const TilePlace& place,
+                                       int square, int half) {
+  const int lane = threadIdx.x % 32;
+  const int warp = threadIdx.x / 32 % 4;
+  const int row = warp * 16 + half * 8 + lane / 4;
+  const int h = place.h + square / arguments.plan.squares_w * kSquare + row / kSquare;
+  const int w = place.w + square % arguments.plan.squares_w * kSquare + row % kSquare;
+  if (h >= arguments.output[1] || w >= arguments.output[2]) return -1;
+  const int frame = place.batch * arguments.output[0] + place.t;
+  return (frame * arguments.output[1] + h) * arguments.output[2] + w;
+}
+
+/// Rounds eight channels and stores those that exist, with what is to be added to them.
+template <bool kSilu>
 __device__ __forceinline__ void StoreEight(const TileArguments& arguments, int64_t offset,
-                                           int channel, float (&values)[8]) {
-  const int count = min(8, arguments.out_channels - channel);
-  const bool packed = arguments.out_channels % 8 == 0;
-  if (arguments.bias != nullptr) {
-#pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      if (i < count) values[i] += __ldg(arguments.bias + channel + i);
-    }
-  }
-  if (arguments.residual != nullptr) {
-    if (packed) {
-      const Pack<BF16> residual = LoadPack(arguments.residual + offset);
-#pragma unroll
-      for (int i = 0; i < 8; ++i) values[i] += ToFloat(residual.values[i]);
-    } else {
-#pragma unroll
-      for (int i = 0; i < 8; ++i) {
-        if (i < count) values[i] += ToFloat(arguments.residual[offset + i]);
-      }
-    }
-  }
-  Pack<BF16> result;
+                                           int count, const float (&bias)[8],
+                                           const Pack<BF16>& residual, float (&values)[8]) {
 #pragma unroll
   for (int i = 0; i < 8; ++i) {
-    result.values[i] = FromFloat<BF16>(ActivateAs<BF16>(values[i], arguments.activation));
+    values[i] += bias[i] + ToFloat(residual.values[i]);
+    if constexpr (kSilu) values[i] *= SigmoidAs<BF16>(values[i]);
   }
-  if (packed) {
+  const Pack<BF16> result = MakePack(values);
+  if (arguments.out_channels % 8 == 0) {
     StorePack(arguments.y + offset, result);
     return;
   }
@@ -232,53 +223,83 @@ __device__ __forceinline__ void StoreEight(const TileArguments& arguments, int64
   }
 }
 
-/// Stores one square's sums: in the accumulator layout of wgmma a thread holds, of rows r and
-/// r + 8, channels 8 j + 2 (lane % 4) and the next.
-template <int kChannels>
-__device__ __forceinline__ void StoreSquare(const TileArguments& arguments, const TilePlace& place,
-                                            int square, const float (&sums)[kChannels / 2]) {
+__device__ __forceinline__ Pack<BF16> LoadResidual(const TileArguments& arguments, int64_t offset,
+                                                   int count) {
+  Pack<BF16> residual;
+  if (arguments.out_channels % 8 == 0) return LoadPack(arguments.residual + offset);
+#pragma unroll
+  for (int i = 0; i < 8; ++i) {
+    residual.values[i] = i < count ? arguments.residual[offset + i] : FromFloat<BF16>(0.0f);
+  }
+  return residual;
+}
+
+/// Stores the sums of a group's two squares. In wgmma's layout a thread holds, of rows r and r + 8,
+/// channels 8 j + 2 (lane % 4) and the next. The residual of the next 32 channels is on its way
+/// while these are stored.
+template <int kChannels, bool kSilu>
+__device__ __forceinline__ void StoreSquares(const TileArguments& arguments, const TilePlace& place,
+                                             int square, const float (&sums)[2][kChannels / 2]) {
   const int lane = threadIdx.x % 32;
-  const int warp = threadIdx.x / 32 % 4;
-  const int top = place.h + square / arguments.plan.squares_w * kSquare;
-  const int left = place.w + square % arguments.plan.squares_w * kSquare;
-  const int64_t frame = int64_t{place.batch} * arguments.output[0] + place.t;
+  int pixels[4];
 #pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    const int row = warp * 16 + half * 8 + lane / 4;
-    const int h = top + row / kSquare;
-    const int w = left + row % kSquare;
-    const bool inside = h < arguments.output[1] && w < arguments.output[2];
-    const int64_t pixel = (frame * arguments.output[1] + h) * arguments.output[2] + w;
+  for (int i = 0; i < 4; ++i) pixels[i] = PixelOf(arguments, place, square + i / 2, i % 2);
+  const bool adds = arguments.residual != nullptr;
+  Pack<BF16> zeros{};
+  Pack<BF16> residual[4] = {zeros, zeros, zeros, zeros};
+  const auto fetch = [&](int channel) {
+    if (!adds || channel >= arguments.out_channels) return;
 #pragma unroll
-    for (int block = 0; block < kChannels / 8; block += 4) {
+    for (int i = 0; i < 4; ++i) {
+      if (pixels[i] >= 0) {
+        residual[i] = LoadResidual(arguments, int64_t{pixels[i]} * arguments.out_channels + channel,
+                                   arguments.out_channels - channel);
+      }
+    }
+  };
+  fetch(place.n + lane % 4 * 8);
+#pragma unroll
+  for (int block = 0; block < kChannels / 8; block += 4) {
+    const int channel = place.n + (block + lane % 4) * 8;
+    const int count = min(8, arguments.out_channels - channel);
+    float bias[8];
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      bias[i] = arguments.bias != nullptr && i < count ? __ldg(arguments.bias + channel + i) : 0.0f;
+    }
+    Pack<BF16> added[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) added[i] = residual[i];
+    if (block + 4 < kChannels / 8) fetch(channel + 32);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
       float even[4];
       float odd[4];
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        even[i] = sums[(block + i) * 4 + half * 2];
-        odd[i] = sums[(block + i) * 4 + half * 2 + 1];
+      for (int j = 0; j < 4; ++j) {
+        even[j] = sums[i / 2][(block + j) * 4 + i % 2 * 2];
+        odd[j] = sums[i / 2][(block + j) * 4 + i % 2 * 2 + 1];
       }
       TransposeQuad(even, lane);
       TransposeQuad(odd, lane);
-      const int channel = place.n + (block + lane % 4) * 8;
-      if (!inside || channel >= arguments.out_channels) continue;
+      if (pixels[i] < 0 || count <= 0) continue;
       float values[8];
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        values[2 * i] = even[i];
-        values[2 * i + 1] = odd[i];
+      for (int j = 0; j < 4; ++j) {
+        values[2 * j] = even[j];
+        values[2 * j + 1] = odd[j];
       }
-      StoreEight(arguments, pixel * arguments.out_channels + channel, channel, values);
+      StoreEight<kSilu>(arguments, int64_t{pixels[i]} * arguments.out_channels + channel, count,
+                        bias, added[i], values);
     }
   }
 }
 
-template <int kChannels>
+template <int kChannels, bool kSilu>
 __device__ __forceinline__ void ConsumeTiles(const TileArguments& arguments,
                                              const TileShared& shared, int group) {
   using namespace hopper;
   const TilePlan& plan = arguments.plan;
-  const int taps = arguments.kernel[1] * arguments.kernel[2];
   const int steps = arguments.kernel[0] * plan.chunks;
   constexpr uint32_t kWeightBytes = kChannels * kRowBytes;
   const uint32_t line_bytes = plan.box_w * kRowBytes;
@@ -337,14 +358,13 @@ __device__ __forceinline__ void ConsumeTiles(const TileArguments& arguments,
       Arrive(used_input);
     }
     const TilePlace place = PlaceTile(arguments, tile, kChannels);
-    StoreSquare<kChannels>(arguments, place, square, sums[0]);
-    StoreSquare<kChannels>(arguments, place, square + 1, sums[1]);
+    StoreSquares<kChannels, kSilu>(arguments, place, square, sums);
   }
 }
 
 #endif  // LTX_HAS_SM90A
 
-template <int kChannels>
+template <int kChannels, bool kSilu>
 __global__ void __launch_bounds__(kThreads, 1)
     ConvTiles(const __grid_constant__ TileArguments arguments,
               const __grid_constant__ CUtensorMap input_map,
@@ -381,7 +401,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     }
   } else {
     RaiseRegisters<232>();
-    ConsumeTiles<kChannels>(arguments, shared, group);
+    ConsumeTiles<kChannels, kSilu>(arguments, shared, group);
   }
 #endif
 }
@@ -392,8 +412,8 @@ PFN_cuTensorMapEncodeTiled_v12000 EncodeFunction() {
   static const auto function = []() -> PFN_cuTensorMapEncodeTiled_v12000 {
     void* entry = nullptr;
     cudaDriverEntryPointQueryResult found{};
-    const cudaError_t error = cudaGetDriverEntryPointByVersion(
-        "cuTensorMapEncodeTiled", &entry, 12000, cudaEnableDefault, &found);
+    const cudaError_t error = cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &entry,
+                                                               12000, cudaEnableDefault, &found);
     if (error != cudaSuccess || found != cudaDriverEntryPointSuccess) return nullptr;
     return reinterpret_cast<PFN_cuTensorMapEncodeTiled_v12000>(entry);
   }();
@@ -425,7 +445,7 @@ bool EncodeMap(const void* data, const int64_t (&extents)[kRank], const int (&bo
                 CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
-template <int kChannels>
+template <int kChannels, bool kSilu>
 cudaError_t LaunchOf(const ConvTileTask& task, int multiprocessors, cudaStream_t stream) {
   TileArguments arguments{};
   arguments.plan = MakePlan(task, kChannels);
@@ -436,7 +456,6 @@ cudaError_t LaunchOf(const ConvTileTask& task, int multiprocessors, cudaStream_t
   arguments.out_channels = static_cast<int>(task.out_channels);
   arguments.frames = static_cast<int>(task.input[0]);
   arguments.time_pad = task.time_pad;
-  arguments.activation = task.activation;
   for (int i = 0; i < 3; ++i) {
     arguments.output[i] = static_cast<int>(task.output[i]);
     arguments.kernel[i] = static_cast<int>(task.kernel[i]);
@@ -446,21 +465,20 @@ cudaError_t LaunchOf(const ConvTileTask& task, int multiprocessors, cudaStream_t
   CUtensorMap input_map;
   CUtensorMap weight_map;
   const bool mapped =
-      EncodeMap<5>(task.x,
-                   {task.channels, task.input[2], task.input[1], task.input[0], task.batch},
+      EncodeMap<5>(task.x, {task.channels, task.input[2], task.input[1], task.input[0], task.batch},
                    {kDepth, plan.box_w, plan.box_h, 1, 1}, &input_map) &&
-      EncodeMap<3>(task.weight,
-                   {task.channels, task.out_channels,
-                    task.kernel[0] * task.kernel[1] * task.kernel[2]},
-                   {kDepth, kChannels, 1}, &weight_map);
+      EncodeMap<3>(
+          task.weight,
+          {task.channels, task.out_channels, task.kernel[0] * task.kernel[1] * task.kernel[2]},
+          {kDepth, kChannels, 1}, &weight_map);
   if (!mapped) return cudaErrorInvalidValue;
-  const int bytes = 1024 + kInputStages * plan.input_stage_bytes +
-                    plan.weight_stages * kChannels * kRowBytes;
+  const int bytes =
+      1024 + kInputStages * plan.input_stage_bytes + plan.weight_stages * kChannels * kRowBytes;
   const cudaError_t error = cudaFuncSetAttribute(
-      ConvTiles<kChannels>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+      ConvTiles<kChannels, kSilu>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
   if (error != cudaSuccess) return error;
   const auto blocks = static_cast<unsigned>(std::min<int64_t>(plan.tiles, multiprocessors));
-  ConvTiles<kChannels>
+  ConvTiles<kChannels, kSilu>
       <<<blocks, kThreads, bytes, stream>>>(arguments, input_map, weight_map);
   return cudaGetLastError();
 }
@@ -477,17 +495,26 @@ bool FitsConvTile(const ConvTileTask& task) {
   constexpr int kMostBox = 256;
   constexpr int64_t kMostExtent = int64_t{1} << 30;
   if (task.channels % 8 != 0) return false;
+  if (task.activation != Activation::kNone && task.activation != Activation::kSilu) return false;
+  int64_t pixels = task.batch;
   for (int i = 0; i < 3; ++i) {
-    if (std::max(task.input[i], task.output[i]) > kMostExtent) return false;
+    if (task.input[i] > kMostExtent) return false;
+    pixels *= task.output[i];
   }
+  if (pixels > kMostExtent) return false;
   const TilePlan plan = MakePlan(task, TileChannels(task.out_channels));
   return plan.box_h <= kMostBox && plan.box_w <= kMostBox && plan.tiles < kMostExtent &&
          plan.weight_stages >= kLeastWeightStages;
 }
 
 cudaError_t LaunchConvTile(const ConvTileTask& task, int multiprocessors, cudaStream_t stream) {
-  return TileChannels(task.out_channels) == 64 ? LaunchOf<64>(task, multiprocessors, stream)
-                                               : LaunchOf<128>(task, multiprocessors, stream);
+  const bool silu = task.activation == Activation::kSilu;
+  if (TileChannels(task.out_channels) == 64) {
+    return silu ? LaunchOf<64, true>(task, multiprocessors, stream)
+                : LaunchOf<64, false>(task, multiprocessors, stream);
+  }
+  return silu ? LaunchOf<128, true>(task, multiprocessors, stream)
+              : LaunchOf<128, false>(task, multiprocessors, stream);
 }
 
 }  // namespace ltx::cuda

@@ -13,9 +13,9 @@ namespace ltx::cuda {
 /// A bf16 convolution over [T, H, W] on Hopper's tensor cores, stride 1:
 /// y = act(conv(x, weight) + bias + residual), sums in f32, one rounding.
 struct ConvTileTask {
-  const void* x = nullptr;         ///< [batch, input..., channels]
-  const void* weight = nullptr;    ///< [taps, out_channels, channels], taps in the order of [T, H, W]
-  const float* bias = nullptr;     ///< [out_channels]; null: none
+  const void* x = nullptr;       ///< [batch, input..., channels]
+  const void* weight = nullptr;  ///< [taps, out_channels, channels], taps in the order of [T, H, W]
+  const float* bias = nullptr;   ///< [out_channels]; null: none
   const void* residual = nullptr;  ///< Like y; null: none.
   void* y = nullptr;               ///< [batch, output..., out_channels]
   int64_t batch = 0;
@@ -31,9 +31,9 @@ struct ConvTileTask {
   Activation activation = Activation::kNone;
 };
 
-/// True if the kernel can run the task: channels a multiple of 8, which makes rows of whole 16-byte
-/// packs; a kernel whose reach leaves room for the input of a tile in shared memory; indices of 32
-/// bits. The GPU must have compute capability 9.0 exactly.
+/// True if the kernel can run the task: no activation or SiLU; channels a multiple of 8, which
+/// makes rows of whole 16-byte packs; a kernel whose reach leaves room for the input of a tile in
+/// shared memory; indices of 32 bits. The GPU must have compute capability 9.0 exactly.
 bool FitsConvTile(const ConvTileTask& task);
 
 cudaError_t LaunchConvTile(const ConvTileTask& task, int multiprocessors, cudaStream_t stream);

@@ -116,8 +116,7 @@ absl::StatusOr<Tensor> CudaDevice::Attention(const Columns& q, const Columns& k,
   const AttentionTask task = TaskFor(q, k, v, out, options);
   if (task.keys == 0) {
     // Queries that see no key yield zeros.
-    LTX_RETURN_IF_CUDA_ERROR(
-        cudaMemsetAsync(out.raw(), 0, out.num_bytes(), context_->stream()));
+    LTX_RETURN_IF_CUDA_ERROR(cudaMemsetAsync(out.raw(), 0, out.num_bytes(), context_->stream()));
     return out;
   }
   if (CudnnAttention::Takes(task)) {

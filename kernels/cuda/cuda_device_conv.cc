@@ -113,8 +113,8 @@ absl::StatusOr<ConvWeight> CudaDevice::PackConv(const Tensor& weight, const Tens
   task.out_stride = task.taps * (transposed ? 1 : task.channels);
   task.in_stride = task.taps * (transposed ? task.out_channels : 1);
   task.bf16 = conv->dtype == DType::kBF16;
-  LTX_ASSIGN_OR_RETURN(
-      conv->weight, Allocate({task.taps, task.out_channels, task.channels}, conv->dtype, owner));
+  LTX_ASSIGN_OR_RETURN(conv->weight,
+                       Allocate({task.taps, task.out_channels, task.channels}, conv->dtype, owner));
   task.weight = weight.raw();
   task.out = conv->weight.raw();
   LTX_RETURN_IF_CUDA_ERROR(LaunchPackConvWeight(task, context_->stream()));
@@ -141,8 +141,7 @@ absl::StatusOr<ConvWeight> CudaDevice::PrepareConvTranspose1d(const Tensor& weig
 
 absl::StatusOr<Tensor> CudaDevice::Conv(const Tensor& x, const ConvWeight& weight,
                                         const ConvOptions& options) {
-  LTX_ASSIGN_OR_RETURN(const CudaConv* conv,
-                       PreparedFor("Conv", x, weight, /*transposed=*/false));
+  LTX_ASSIGN_OR_RETURN(const CudaConv* conv, PreparedFor("Conv", x, weight, /*transposed=*/false));
   const int spatial = weight.kernel.rank();
   std::array<GatherAxis, 3> axes;
   Shape shape = x.shape();
@@ -191,9 +190,8 @@ absl::Status CudaDevice::RunConv(const ConvGatherTask& task) {
       pad.before[i] = axis.pad_before;
       pad.mode[i] = axis.pad_mode;
     }
-    LTX_ASSIGN_OR_RETURN(padded,
-                         context_->Workspace(pad.images * pad.output[0] * pad.output[1] *
-                                             pad.channels * SizeOf(DType::kBF16)));
+    LTX_ASSIGN_OR_RETURN(padded, context_->Workspace(pad.images * pad.output[0] * pad.output[1] *
+                                                     pad.channels * SizeOf(DType::kBF16)));
     pad.out = padded.raw();
     LTX_RETURN_IF_CUDA_ERROR(LaunchPadImages(pad, context_->stream()));
     tile.x = padded.raw();

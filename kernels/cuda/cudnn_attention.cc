@@ -71,9 +71,9 @@ bool CudnnAttention::Takes(const AttentionTask& task) {
 CudnnAttention::Key CudnnAttention::KeyOf(const AttentionTask& task) {
   int32_t scale_bits;
   std::memcpy(&scale_bits, &task.scale, sizeof(scale_bits));
-  return {task.batch,    task.heads,    task.kv_heads, task.queries,    task.keys,
-          task.width,    task.q_stride, task.k_stride, task.v_stride,   task.out_stride,
-          task.causal,   task.window,   scale_bits};
+  return {task.batch,  task.heads,    task.kv_heads, task.queries,  task.keys,
+          task.width,  task.q_stride, task.k_stride, task.v_stride, task.out_stride,
+          task.causal, task.window,   scale_bits};
 }
 
 absl::StatusOr<std::unique_ptr<CudnnAttention::Plan>> CudnnAttention::MakePlan(
@@ -83,14 +83,13 @@ absl::StatusOr<std::unique_ptr<CudnnAttention::Plan>> CudnnAttention::MakePlan(
   graph.set_io_data_type(fe::DataType_t::BFLOAT16)
       .set_intermediate_data_type(fe::DataType_t::FLOAT)
       .set_compute_data_type(fe::DataType_t::FLOAT);
-  const auto q = AddOperand(graph, kQ, task.batch, task.heads, task.queries, task.width,
-                            task.q_stride);
-  const auto k = AddOperand(graph, kK, task.batch, task.kv_heads, task.keys, task.width,
-                            task.k_stride);
-  const auto v = AddOperand(graph, kV, task.batch, task.kv_heads, task.keys, task.width,
-                            task.v_stride);
-  auto options =
-      fe::graph::SDPA_attributes().set_generate_stats(false).set_attn_scale(task.scale);
+  const auto q =
+      AddOperand(graph, kQ, task.batch, task.heads, task.queries, task.width, task.q_stride);
+  const auto k =
+      AddOperand(graph, kK, task.batch, task.kv_heads, task.keys, task.width, task.k_stride);
+  const auto v =
+      AddOperand(graph, kV, task.batch, task.kv_heads, task.keys, task.width, task.v_stride);
+  auto options = fe::graph::SDPA_attributes().set_generate_stats(false).set_attn_scale(task.scale);
   if (task.causal) {
     options.set_diagonal_alignment(fe::DiagonalAlignment_t::TOP_LEFT)
         .set_diagonal_band_right_bound(0);
@@ -140,8 +139,7 @@ absl::Status CudnnAttention::Run(CudaContext& context, const AttentionTask& task
                                                  {kK, const_cast<void*>(task.k)},
                                                  {kV, const_cast<void*>(task.v)},
                                                  {kOut, task.out}};
-  if (fe::error_t error = plan->graph.execute(handle_, operands, workspace.raw());
-      error.is_bad()) {
+  if (fe::error_t error = plan->graph.execute(handle_, operands, workspace.raw()); error.is_bad()) {
     return CudnnError("execute", error.get_message());
   }
   return absl::OkStatus();

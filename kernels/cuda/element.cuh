@@ -20,6 +20,24 @@ __device__ __forceinline__ void StorePack(T* target, const Pack<T>& pack) {
   *reinterpret_cast<Pack<T>*>(target) = pack;
 }
 
+/// The elements of a pack as floats, and back, each rounded once.
+template <typename T>
+__device__ __forceinline__ void Unpack(const Pack<T>& pack, float (&values)[kPacketSize<T>]) {
+#pragma unroll
+  for (int i = 0; i < kPacketSize<T>; ++i) values[i] = ToFloat(pack.values[i]);
+}
+__device__ __forceinline__ Pack<float> MakePack(const float (&values)[4]) {
+  return {{values[0], values[1], values[2], values[3]}};
+}
+__device__ __forceinline__ Pack<BF16> MakePack(const float (&values)[8]) {
+  // One instruction rounds two.
+  Pack<BF16> pack;
+  auto* pairs = reinterpret_cast<__nv_bfloat162*>(pack.values);
+#pragma unroll
+  for (int i = 0; i < 4; ++i) pairs[i] = __floats2bfloat162_rn(values[2 * i], values[2 * i + 1]);
+  return pack;
+}
+
 /// 1 / (1 + e^-x) on its way to an element of type T. The fast intrinsics' error, some 2^-21, is
 /// far below bf16's rounding, and exact functions would cost more than the memory access.
 template <typename T>

@@ -31,8 +31,7 @@ int64_t ChunksOf(const GroupNormTask& task) {
 
 Scratch Place(const GroupNormTask& task, void* workspace) {
   auto* chunks = static_cast<Sums*>(workspace);
-  return {chunks,
-          reinterpret_cast<float2*>(chunks + task.batch * ChunksOf(task) * task.groups)};
+  return {chunks, reinterpret_cast<float2*>(chunks + task.batch * ChunksOf(task) * task.groups)};
 }
 
 /// The element about which a group's sums are taken.
@@ -56,8 +55,8 @@ __global__ void __launch_bounds__(kThreads)
   const int per_row = width / kCount;
   const int64_t begin = chunk * kChunkPositions;
   const int count = static_cast<int>(min(kChunkPositions, task.positions - begin)) * per_row;
-  const auto* x = static_cast<const T*>(task.x) +
-                  (batch * task.positions + begin) * task.channels + group * width;
+  const auto* x = static_cast<const T*>(task.x) + (batch * task.positions + begin) * task.channels +
+                  group * width;
   const float shift = ShiftOf<T>(task, batch, group);
   float first = 0.0f;
   float second = 0.0f;
@@ -155,8 +154,9 @@ cudaError_t LaunchGroupNormOf(const GroupNormTask& task, const Scratch& scratch,
                               cudaStream_t stream) {
   const int64_t chunks = ChunksOf(task);
   const auto batch = static_cast<unsigned>(task.batch);
-  ChunkSums<T, kCount><<<dim3(static_cast<unsigned>(chunks * task.groups), batch), kThreads, 0,
-                         stream>>>(task, scratch.chunks);
+  ChunkSums<T, kCount>
+      <<<dim3(static_cast<unsigned>(chunks * task.groups), batch), kThreads, 0, stream>>>(
+          task, scratch.chunks);
   Moments<T><<<dim3(static_cast<unsigned>(task.groups), batch), 32, 0, stream>>>(
       task, scratch.chunks, chunks, scratch.moments);
   const int64_t items = task.batch * task.positions * task.channels / kCount;

@@ -58,8 +58,7 @@ __global__ void __launch_bounds__(kThreads)
 
 template <typename T>
 cudaError_t Launch(const PhiloxTask& task, cudaStream_t stream) {
-  const int64_t most =
-      task.multiprocessors * (task.threads_per_multiprocessor / kThreads);
+  const int64_t most = task.multiprocessors * (task.threads_per_multiprocessor / kThreads);
   const int64_t blocks = std::min((task.count + kThreads - 1) / kThreads, most);
   PhiloxNormals<T><<<static_cast<unsigned>(blocks), kThreads, 0, stream>>>(
       static_cast<T*>(task.out), task.count, task.seed, task.offset);

@@ -101,8 +101,8 @@ absl::Status RunBlock(CudaContext& context, BatchedProducts& products, const Att
   softmax.window = task.window;
   if (task.key_mask != nullptr) softmax.key_mask = task.key_mask + block.batch * task.keys;
   if (task.bias != nullptr) {
-    softmax.bias = task.bias + block.batch * task.bias_batch_stride +
-                   block.first * task.bias_query_stride;
+    softmax.bias =
+        task.bias + block.batch * task.bias_batch_stride + block.first * task.bias_query_stride;
     softmax.bias_query_stride = task.bias_query_stride;
   }
   LTX_RETURN_IF_CUDA_ERROR(LaunchSoftmax(softmax, context.stream()));

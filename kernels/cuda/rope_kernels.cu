@@ -76,10 +76,8 @@ __device__ __forceinline__ void RotateUnit(const RopeView& rope, const UnitPlace
     const Pack<T> s = LoadPack(sin + at);
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
-      first.values[i] =
-          FromFloat<T>(a[i] * ToFloat(c.values[i]) - b[i] * ToFloat(s.values[i]));
-      second.values[i] =
-          FromFloat<T>(b[i] * ToFloat(c.values[i]) + a[i] * ToFloat(s.values[i]));
+      first.values[i] = FromFloat<T>(a[i] * ToFloat(c.values[i]) - b[i] * ToFloat(s.values[i]));
+      second.values[i] = FromFloat<T>(b[i] * ToFloat(c.values[i]) + a[i] * ToFloat(s.values[i]));
     }
   } else if (rope.kind == Kind::kInterleaved) {
     const Pack<T> c0 = LoadPack(cos + offset_in_row);
@@ -165,9 +163,9 @@ __global__ void __launch_bounds__(kRowThreads)
     if (unit >= units) continue;
     const UnitPlace place = PlaceUnit<T>(unit, head_width, split);
     const int64_t offset = place.head * head_width + place.in_head;
-    const T* factors =
-        weight == nullptr ? nullptr
-                          : weight + (task.norm == Norm::kPerHead ? place.in_head : offset);
+    const T* factors = weight == nullptr
+                           ? nullptr
+                           : weight + (task.norm == Norm::kPerHead ? place.in_head : offset);
     float a[kCount];
     float b[kCount];
     ScalePack(first[j], inverse[j], factors, task.base, a);
@@ -329,14 +327,12 @@ cudaError_t LaunchHeadGateOf(const HeadGateTask& task, cudaStream_t stream) {
 
 cudaError_t LaunchNormRope(const NormRopeTask& task, cudaStream_t stream) {
   if (task.batch * task.tokens == 0 || task.heads * task.head_width == 0) return cudaSuccess;
-  return task.bf16 ? LaunchNormRopeOf<BF16>(task, stream)
-                   : LaunchNormRopeOf<float>(task, stream);
+  return task.bf16 ? LaunchNormRopeOf<BF16>(task, stream) : LaunchNormRopeOf<float>(task, stream);
 }
 
 cudaError_t LaunchHeadGate(const HeadGateTask& task, cudaStream_t stream) {
   if (task.rows == 0 || task.heads * task.head_width == 0) return cudaSuccess;
-  return task.bf16 ? LaunchHeadGateOf<BF16>(task, stream)
-                   : LaunchHeadGateOf<float>(task, stream);
+  return task.bf16 ? LaunchHeadGateOf<BF16>(task, stream) : LaunchHeadGateOf<float>(task, stream);
 }
 
 }  // namespace ltx::cuda

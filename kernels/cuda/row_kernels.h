@@ -45,18 +45,6 @@ struct RowNormTask {
 };
 cudaError_t LaunchRowNorm(const RowNormTask& task, cudaStream_t stream);
 
-/// out = x + y * gate for each row; out may be x.
-struct AddGatedTask {
-  const void* x = nullptr;
-  const void* y = nullptr;
-  void* out = nullptr;
-  int64_t rows = 0;
-  int64_t width = 0;
-  bool bf16 = false;
-  RowVectorsView gate;
-};
-cudaError_t LaunchAddGated(const AddGatedTask& task, cudaStream_t stream);
-
 }  // namespace ltx::cuda
 
 #endif  // LTX_KERNELS_CUDA_ROW_KERNELS_H_

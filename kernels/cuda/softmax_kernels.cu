@@ -23,8 +23,7 @@ __device__ __forceinline__ float MaxBlock(float value, float* partial) {
 /// Every element is read and written by one and the same thread, so weights may take the scores'
 /// place when they are as wide.
 template <typename T>
-__global__ void __launch_bounds__(kThreads)
-    SoftmaxRows(const __grid_constant__ SoftmaxTask task) {
+__global__ void __launch_bounds__(kThreads) SoftmaxRows(const __grid_constant__ SoftmaxTask task) {
   __shared__ float maxima[kWarps];
   __shared__ float sums[kWarps];
   const int64_t query = blockIdx.x % task.queries;
@@ -59,8 +58,7 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 template <typename T>
-__global__ void __launch_bounds__(kThreads)
-    MaskRows(const __grid_constant__ MaskRowsTask task) {
+__global__ void __launch_bounds__(kThreads) MaskRows(const __grid_constant__ MaskRowsTask task) {
   const int64_t row = blockIdx.x;
   const T* x = static_cast<const T*>(task.x) + row * task.stride;
   T* out = static_cast<T*>(task.out) + row * task.width;
