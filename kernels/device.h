@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "kernels/memory_ledger.h"
+#include "kernels/op_scratch.h"
 #include "kernels/op_types.h"
 #include "kernels/tensor.h"
 
@@ -41,6 +42,11 @@ class Device {
   /// What the hardware calls itself, for Health and reports.
   virtual std::string description() const = 0;
   virtual MemoryLedger& ledger() = 0;
+  /// What operations take as kWorkspace while they run, for projections of memory.
+  virtual const OpScratch& op_scratch() const { return NoOpScratch(); }
+  /// False for a device whose tensors have shapes but no elements (kernels/shape_device.h): then
+  /// nobody needs to compute what would be uploaded.
+  virtual bool holds_data() const { return true; }
 
   // --- Memory -------------------------------------------------------------------------------
 

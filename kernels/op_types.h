@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "kernels/op_enums.h"
 #include "kernels/tensor.h"
 
 namespace ltx {
@@ -43,18 +44,6 @@ struct Columns {
   int64_t width = 0;
 };
 
-/// Pointwise functions. Evaluated in float, rounded once to the tensor's dtype.
-enum class Activation : uint8_t {
-  kNone,
-  /// x / (1 + e^-x).
-  kSilu,
-  /// 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))).
-  kGeluTanh,
-  kTanh,
-  kSigmoid,
-  kExp,
-};
-
 /// Weights in the form a device wants them: packed, concatenated, or as they were. Made once at
 /// load by Device::Prepare*, then only read.
 class PreparedWeight {
@@ -79,9 +68,6 @@ struct ConvWeight {
   Shape kernel;
   bool defined() const { return prepared != nullptr; }
 };
-
-/// How a convolution sees the outside of its input along one axis.
-enum class PadMode : uint8_t { kZeros, kReplicate, kReflect, kCircular };
 
 struct AxisGeometry {
   int64_t stride = 1;

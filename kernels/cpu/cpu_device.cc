@@ -5,14 +5,15 @@
 #include <algorithm>
 #include <cstring>
 #include <fstream>
-#include <limits>
 #include <string>
 #include <utility>
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
+#include "kernels/allocation.h"
 #include "kernels/cpu/host_heap.h"
 #include "kernels/cpu/onednn.h"
+#include "kernels/cpu/op_scratch.h"
 #include "kernels/status_macros.h"
 
 namespace ltx::cpu {
@@ -47,15 +48,6 @@ int CoresOfThisProcess() {
   return std::max(1, CPU_COUNT(&cores));
 }
 
-/// Bytes of a tensor, or -1 if that is no sensible number.
-int64_t CheckedBytes(const Shape& shape, DType dtype) {
-  int64_t bytes = SizeOf(dtype);
-  for (const int64_t extent : shape.dims()) {
-    if (extent < 0 || __builtin_mul_overflow(bytes, extent, &bytes)) return -1;
-  }
-  return bytes;
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<CpuDevice>> CpuDevice::Create(const CpuDeviceOptions& options) {
@@ -71,6 +63,7 @@ absl::StatusOr<std::unique_ptr<CpuDevice>> CpuDevice::Create(const CpuDeviceOpti
   HostMemory* memory = options.memory == nullptr ? &ProcessHeap() : options.memory;
   auto device = absl::WrapUnique(new CpuDevice(threads, memory));
   LTX_ASSIGN_OR_RETURN(device->onednn_, OneDnn::Create(threads));
+  device->op_scratch_ = std::make_unique<CpuOpScratch>(threads, device->onednn_->native_bf16());
   return device;
 }
 
@@ -94,20 +87,14 @@ std::string CpuDevice::description() const {
 
 MemoryLedger& CpuDevice::ledger() { return ledger_; }
 
+const OpScratch& CpuDevice::op_scratch() const { return *op_scratch_; }
+
 absl::StatusOr<Tensor> CpuDevice::Allocate(const Shape& shape, DType dtype, MemoryOwner owner) {
-  const int64_t bytes = CheckedBytes(shape, dtype);
-  if (bytes < 0) {
-    return absl::InternalError(
-        absl::StrCat("no tensor can have shape ", shape.ToString(), " of ", DTypeName(dtype)));
-  }
+  LTX_ASSIGN_OR_RETURN(const int64_t bytes, TensorBytes(shape, dtype));
   void* block = nullptr;
   if (bytes > 0) {
     block = memory_->Allocate(bytes, owner);
-    if (block == nullptr) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat("cpu: no memory for ", bytes, " bytes of ", MemoryOwnerName(owner), " (",
-                       ledger_.Read().total.live_bytes, " bytes live)"));
-    }
+    if (block == nullptr) return OutOfMemoryError("cpu", bytes, owner, ledger_);
     ledger_.Add(owner, bytes);
   }
   return Tensor(std::make_shared<HostStorage>(block, bytes, owner, memory_, &ledger_), 0, shape,
@@ -115,20 +102,13 @@ absl::StatusOr<Tensor> CpuDevice::Allocate(const Shape& shape, DType dtype, Memo
 }
 
 absl::Status CpuDevice::Upload(absl::Span<const uint8_t> bytes, const Tensor& tensor) {
-  if (!tensor.defined() || static_cast<int64_t>(bytes.size()) != tensor.num_bytes()) {
-    return absl::InternalError(absl::StrCat("upload of ", bytes.size(), " bytes to a tensor of ",
-                                            tensor.defined() ? tensor.num_bytes() : 0));
-  }
+  LTX_RETURN_IF_ERROR(CheckTransfer("upload", tensor, bytes.size()));
   if (!bytes.empty()) std::memcpy(tensor.raw(), bytes.data(), bytes.size());
   return absl::OkStatus();
 }
 
 absl::Status CpuDevice::Download(const Tensor& tensor, absl::Span<uint8_t> bytes) {
-  if (!tensor.defined() || static_cast<int64_t>(bytes.size()) != tensor.num_bytes()) {
-    return absl::InternalError(absl::StrCat("download of a tensor of ",
-                                            tensor.defined() ? tensor.num_bytes() : 0, " bytes to ",
-                                            bytes.size()));
-  }
+  LTX_RETURN_IF_ERROR(CheckTransfer("download", tensor, bytes.size()));
   if (!bytes.empty()) std::memcpy(bytes.data(), tensor.raw(), bytes.size());
   return absl::OkStatus();
 }

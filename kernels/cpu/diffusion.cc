@@ -2,7 +2,7 @@
 
 #include "absl/status/status.h"
 #include "kernels/cpu/cpu_device.h"
-#include "kernels/cpu/operand_check.h"
+#include "kernels/operand_check.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/vector.h"
 #include "kernels/status_macros.h"
@@ -46,18 +46,6 @@ void CombineTokens(int threads, const Tensor& a, const Tensor& b, const Tensor& 
                   }
                 });
   });
-}
-
-/// a and b are alike, [B, T, C], and per_token is f32 [B, T].
-absl::Status CheckTokens(absl::string_view operation, const Tensor& a, const Tensor& b,
-                         const Tensor& per_token) {
-  LTX_RETURN_IF_ERROR(CheckSame(operation, a, b));
-  if (a.rank() != 3) return OperandError(operation, "latents must be [B, T, C]", {&a, &b});
-  if (!per_token.defined() || per_token.dtype() != DType::kF32 ||
-      per_token.shape() != Shape({a.dim(0), a.dim(1)})) {
-    return OperandError(operation, "needs one F32 value per token, [B, T]", {&a, &per_token});
-  }
-  return absl::OkStatus();
 }
 
 /// The two-sided form hits a at weight 0 and b at weight 1 exactly.

@@ -3,9 +3,9 @@
 #include "absl/status/status.h"
 #include "kernels/cpu/cpu_device.h"
 #include "kernels/cpu/fast_math.h"
-#include "kernels/cpu/operand_check.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/vector.h"
+#include "kernels/operand_check.h"
 #include "kernels/status_macros.h"
 
 namespace ltx::cpu {
@@ -106,13 +106,7 @@ absl::StatusOr<Tensor> CpuDevice::LogFloor(const Tensor& x, float floor) {
 }
 
 absl::StatusOr<Tensor> CpuDevice::Magnitude(const Tensor& x) {
-  LTX_RETURN_IF_ERROR(CheckFloat("Magnitude", x, 1));
-  if (x.dim(-1) % 2 != 0) {
-    return OperandError("Magnitude", "the last axis must hold as many real as imaginary parts",
-                        {&x});
-  }
-  Shape shape = x.shape();
-  shape.set_dim(-1, x.dim(-1) / 2);
+  LTX_ASSIGN_OR_RETURN(const Shape shape, MagnitudeShape(x));
   LTX_ASSIGN_OR_RETURN(Tensor y, Allocate(shape, x.dtype(), MemoryOwner::kActivations));
   const int64_t bins = y.dim(-1);
   DispatchFloat(x.dtype(), [&](auto element) {
@@ -135,11 +129,7 @@ absl::StatusOr<Tensor> CpuDevice::Add(const Tensor& a, const Tensor& b) {
 }
 
 absl::StatusOr<Tensor> CpuDevice::OuterSum(const Tensor& a, const Tensor& b) {
-  LTX_RETURN_IF_ERROR(CheckFloat("OuterSum", a, 2));
-  LTX_RETURN_IF_ERROR(CheckFloat("OuterSum", b, 2));
-  if (a.rank() != 2 || b.rank() != 2 || a.dim(1) != b.dim(1) || a.dtype() != b.dtype()) {
-    return OperandError("OuterSum", "needs [L, W] and [U, W] of one dtype", {&a, &b});
-  }
+  LTX_RETURN_IF_ERROR(CheckOuterSum(a, b));
   const int64_t rows = b.dim(0);
   const int64_t width = b.dim(1);
   LTX_ASSIGN_OR_RETURN(Tensor sum,
@@ -223,11 +213,7 @@ absl::StatusOr<Tensor> CpuDevice::NormalizeChannels(const Tensor& x, const Tenso
 
 absl::StatusOr<Tensor> CpuDevice::BlendBatch(const Tensor& a, const Tensor& b,
                                              absl::Span<const float> weights) {
-  LTX_RETURN_IF_ERROR(CheckFloat("BlendBatch", a, 1));
-  if (b.defined()) LTX_RETURN_IF_ERROR(CheckSame("BlendBatch", a, b));
-  if (static_cast<int64_t>(weights.size()) != a.dim(0)) {
-    return OperandError("BlendBatch", "needs one weight per batch row", {&a, &b});
-  }
+  LTX_RETURN_IF_ERROR(CheckBlendBatch(a, b, weights));
   LTX_ASSIGN_OR_RETURN(Tensor y, Allocate(a.shape(), a.dtype(), MemoryOwner::kActivations));
   for (int64_t row = 0; row < a.dim(0); ++row) {
     LTX_ASSIGN_OR_RETURN(const Tensor a_row, a.Rows(row, row + 1));
@@ -247,13 +233,7 @@ absl::StatusOr<Tensor> CpuDevice::BlendBatch(const Tensor& a, const Tensor& b,
 
 absl::StatusOr<Tensor> CpuDevice::AddSpatialNoise(const Tensor& x, const Tensor& draw,
                                                   const Tensor& channel_scale) {
-  constexpr absl::string_view kName = "AddSpatialNoise";
-  LTX_RETURN_IF_ERROR(CheckFloat(kName, x));
-  if (x.rank() != 5) return OperandError(kName, "x must be [B, T, H, W, C]", {&x});
-  LTX_RETURN_IF_ERROR(CheckVector(kName, x, channel_scale, x.dim(4)));
-  if (!draw.defined() || draw.shape() != Shape({x.dim(2), x.dim(3)}) || draw.dtype() != x.dtype()) {
-    return OperandError(kName, "the draw must be [H, W] in the dtype of x", {&x, &draw});
-  }
+  LTX_RETURN_IF_ERROR(CheckSpatialNoise(x, draw, channel_scale));
   LTX_ASSIGN_OR_RETURN(Tensor y, Allocate(x.shape(), x.dtype(), MemoryOwner::kActivations));
   const int64_t channels = x.dim(4);
   const int64_t positions = draw.num_elements();

@@ -3,42 +3,15 @@
 #include <cstring>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
-#include "kernels/cpu/conv_geometry.h"
+#include "kernels/conv_geometry.h"
 #include "kernels/cpu/cpu_device.h"
-#include "kernels/cpu/operand_check.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/strided_copy.h"
+#include "kernels/layout_shapes.h"
 #include "kernels/status_macros.h"
 
 namespace ltx::cpu {
 namespace {
-
-/// `x` split at an axis: [outer, extent, inner bytes].
-struct AxisView {
-  int64_t outer = 1;
-  int64_t extent = 1;
-  int64_t inner_bytes = 1;
-};
-
-AxisView SplitAt(const Tensor& x, int axis) {
-  AxisView view;
-  for (int i = 0; i < axis; ++i) view.outer *= x.dim(i);
-  view.extent = x.dim(axis);
-  view.inner_bytes = SizeOf(x.dtype());
-  for (int i = axis + 1; i < x.rank(); ++i) view.inner_bytes *= x.dim(i);
-  return view;
-}
-
-/// The axis counted from the front, or INTERNAL.
-absl::StatusOr<int> CheckAxis(absl::string_view operation, const Tensor& x, int axis) {
-  if (!x.defined()) return OperandError(operation, "needs its operand", {&x});
-  const int index = axis < 0 ? axis + x.rank() : axis;
-  if (index < 0 || index >= x.rank()) {
-    return OperandError(operation, absl::StrCat("has no axis ", axis), {&x});
-  }
-  return index;
-}
 
 /// Bytes below which a copy is not worth a second thread.
 constexpr int64_t kCopyGrain = int64_t{1} << 17;
@@ -63,38 +36,20 @@ void CopyBlocks(int threads, int64_t count, int64_t bytes, const void* from, voi
 }  // namespace
 
 absl::StatusOr<Tensor> CpuDevice::Permute(const Tensor& x, absl::Span<const int> order) {
-  if (!x.defined() || static_cast<int>(order.size()) != x.rank()) {
-    return OperandError("Permute", "needs one entry of the order per axis", {&x});
-  }
+  LTX_ASSIGN_OR_RETURN(const Shape shape, PermuteShape(x, order));
   std::vector<StridedAxis> axes(order.size());
-  Shape shape = x.shape();
-  std::vector<bool> used(order.size(), false);
   std::vector<int64_t> stride(order.size(), SizeOf(x.dtype()));
   for (int i = x.rank() - 2; i >= 0; --i) stride[i] = stride[i + 1] * x.dim(i + 1);
-  for (size_t i = 0; i < order.size(); ++i) {
-    if (order[i] < 0 || order[i] >= x.rank() || used[order[i]]) {
-      return OperandError("Permute", absl::StrCat("entry ", i, " of the order is ", order[i]),
-                          {&x});
-    }
-    used[order[i]] = true;
-    axes[i] = {x.dim(order[i]), stride[order[i]]};
-    shape.set_dim(static_cast<int>(i), x.dim(order[i]));
-  }
+  for (size_t i = 0; i < order.size(); ++i) axes[i] = {x.dim(order[i]), stride[order[i]]};
   LTX_ASSIGN_OR_RETURN(Tensor y, Allocate(shape, x.dtype(), MemoryOwner::kActivations));
   StridedCopy(threads_, x.raw(), axes, SizeOf(x.dtype()), y.raw());
   return y;
 }
 
 absl::StatusOr<Tensor> CpuDevice::Slice(const Tensor& x, int axis, int64_t begin, int64_t end) {
-  LTX_ASSIGN_OR_RETURN(const int index, CheckAxis("Slice", x, axis));
-  if (begin < 0 || end < begin || end > x.dim(index)) {
-    return OperandError("Slice", absl::StrCat("no range [", begin, ", ", end, ") on axis ", axis),
-                        {&x});
-  }
-  Shape shape = x.shape();
-  shape.set_dim(index, end - begin);
+  LTX_ASSIGN_OR_RETURN(const Shape shape, SliceShape(x, axis, begin, end));
   LTX_ASSIGN_OR_RETURN(Tensor y, Allocate(shape, x.dtype(), MemoryOwner::kActivations));
-  const AxisView view = SplitAt(x, index);
+  const AxisView view(x, axis);
   const int64_t bytes = (end - begin) * view.inner_bytes;
   const int64_t pitch = view.extent * view.inner_bytes;
   CopyBlocks(
@@ -105,28 +60,13 @@ absl::StatusOr<Tensor> CpuDevice::Slice(const Tensor& x, int axis, int64_t begin
 }
 
 absl::StatusOr<Tensor> CpuDevice::Concat(absl::Span<const Tensor> parts, int axis) {
-  if (parts.empty()) return absl::InternalError("Concat: needs at least one part");
-  LTX_ASSIGN_OR_RETURN(const int index, CheckAxis("Concat", parts[0], axis));
-  Shape shape = parts[0].shape();
-  shape.set_dim(index, 0);
-  for (const Tensor& part : parts) {
-    if (!part.defined() || part.rank() != shape.rank() || part.dtype() != parts[0].dtype()) {
-      return OperandError("Concat", "parts must have one rank and dtype", {&parts[0], &part});
-    }
-    Shape expected = part.shape();
-    expected.set_dim(index, shape.dim(index));
-    if (expected != shape) {
-      return OperandError("Concat", absl::StrCat("parts may differ on axis ", axis, " alone"),
-                          {&parts[0], &part});
-    }
-    shape.set_dim(index, shape.dim(index) + part.dim(index));
-  }
+  LTX_ASSIGN_OR_RETURN(const Shape shape, ConcatShape(parts, axis));
   LTX_ASSIGN_OR_RETURN(Tensor y, Allocate(shape, parts[0].dtype(), MemoryOwner::kActivations));
-  const AxisView whole = SplitAt(y, index);
+  const AxisView whole(y, axis);
   const int64_t pitch = whole.extent * whole.inner_bytes;
   int64_t offset = 0;
   for (const Tensor& part : parts) {
-    const int64_t bytes = part.dim(index) * whole.inner_bytes;
+    const int64_t bytes = part.dim(axis) * whole.inner_bytes;
     CopyBlocks(
         threads_, whole.outer, bytes, part.raw(), y.raw(), [&](int64_t i) { return i * bytes; },
         [&](int64_t i) { return i * pitch + offset; });
@@ -137,17 +77,12 @@ absl::StatusOr<Tensor> CpuDevice::Concat(absl::Span<const Tensor> parts, int axi
 
 absl::StatusOr<Tensor> CpuDevice::Pad(const Tensor& x, int axis, int64_t before, int64_t after,
                                       PadMode mode) {
-  LTX_ASSIGN_OR_RETURN(const int index, CheckAxis("Pad", x, axis));
-  if (absl::Status status = CheckPadding(axis, x.dim(index), before, after, mode); !status.ok()) {
-    return OperandError("Pad", status.message(), {&x});
-  }
-  Shape shape = x.shape();
-  shape.set_dim(index, x.dim(index) + before + after);
+  LTX_ASSIGN_OR_RETURN(const Shape shape, PadShape(x, axis, before, after, mode));
   LTX_ASSIGN_OR_RETURN(Tensor y, Allocate(shape, x.dtype(), MemoryOwner::kActivations));
-  const AxisView view = SplitAt(x, index);
+  const AxisView view(x, axis);
   const auto inner = static_cast<size_t>(view.inner_bytes);
   if (inner == 0) return y;
-  const int64_t to_pitch = shape.dim(index) * view.inner_bytes;
+  const int64_t to_pitch = shape.dim(axis) * view.inner_bytes;
   const int64_t from_pitch = view.extent * view.inner_bytes;
   ParallelFor(threads_, view.outer, BlockGrain(to_pitch), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
@@ -174,36 +109,19 @@ absl::StatusOr<Tensor> CpuDevice::Pad(const Tensor& x, int axis, int64_t before,
 
 absl::StatusOr<Tensor> CpuDevice::GatherRows(const Tensor& table,
                                              absl::Span<const int32_t> indices) {
-  if (!table.defined() || table.rank() != 2) {
-    return OperandError("GatherRows", "the table must be [V, D]", {&table});
-  }
-  for (const int32_t index : indices) {
-    if (index < 0 || index >= table.dim(0)) {
-      return OperandError("GatherRows", absl::StrCat("no row ", index), {&table});
-    }
-  }
-  const auto count = static_cast<int64_t>(indices.size());
-  LTX_ASSIGN_OR_RETURN(Tensor y,
-                       Allocate({count, table.dim(1)}, table.dtype(), MemoryOwner::kActivations));
+  LTX_ASSIGN_OR_RETURN(const Shape shape, GatherRowsShape(table, indices));
+  LTX_ASSIGN_OR_RETURN(Tensor y, Allocate(shape, table.dtype(), MemoryOwner::kActivations));
   const int64_t bytes = table.dim(1) * SizeOf(table.dtype());
   CopyBlocks(
-      threads_, count, bytes, table.raw(), y.raw(), [&](int64_t i) { return indices[i] * bytes; },
-      [&](int64_t i) { return i * bytes; });
+      threads_, shape.dim(0), bytes, table.raw(), y.raw(),
+      [&](int64_t i) { return indices[i] * bytes; }, [&](int64_t i) { return i * bytes; });
   return y;
 }
 
 absl::StatusOr<Tensor> CpuDevice::Interleave(absl::Span<const Tensor> parts) {
-  if (parts.empty()) return absl::InternalError("Interleave: needs at least one part");
+  LTX_ASSIGN_OR_RETURN(const Shape shape, InterleaveShape(parts));
   const Tensor& first = parts[0];
-  LTX_ASSIGN_OR_RETURN(const int last, CheckAxis("Interleave", first, -1));
-  for (const Tensor& part : parts) {
-    if (!part.defined() || part.shape() != first.shape() || part.dtype() != first.dtype()) {
-      return OperandError("Interleave", "parts must have one shape and dtype", {&first, &part});
-    }
-  }
   const auto count = static_cast<int64_t>(parts.size());
-  Shape shape = first.shape();
-  shape.set_dim(last, shape.dim(last) * count);
   LTX_ASSIGN_OR_RETURN(Tensor y, Allocate(shape, first.dtype(), MemoryOwner::kActivations));
   const int64_t elements = first.num_elements();
   return DispatchWidth(SizeOf(first.dtype()), [&](auto zero) {
@@ -227,23 +145,18 @@ absl::StatusOr<Tensor> CpuDevice::Interleave(absl::Span<const Tensor> parts) {
 
 absl::StatusOr<Tensor> CpuDevice::DepthToSpace(const Tensor& x, const std::array<int, 3>& factors,
                                                bool drop_first_frame) {
+  LTX_ASSIGN_OR_RETURN(const Shape shape, DepthToSpaceShape(x, factors, drop_first_frame));
+  LTX_ASSIGN_OR_RETURN(Tensor y, Allocate(shape, x.dtype(), MemoryOwner::kActivations));
   // Not a structured binding: lambdas below capture them.
   const int64_t p1 = factors[0];
   const int64_t p2 = factors[1];
   const int64_t p3 = factors[2];
-  if (!x.defined() || x.rank() != 5 || p1 < 1 || p2 < 1 || p3 < 1 ||
-      x.dim(4) % (p1 * p2 * p3) != 0) {
-    return OperandError("DepthToSpace",
-                        absl::StrCat("needs [B, T, H, W, C ", p1, " ", p2, " ", p3, "]"), {&x});
-  }
   const int64_t batch = x.dim(0);
   const int64_t height = x.dim(2);
   const int64_t width = x.dim(3);
-  const int64_t channels = x.dim(4) / (p1 * p2 * p3);
+  const int64_t channels = shape.dim(4);
   const int64_t drop = drop_first_frame ? 1 : 0;
-  const int64_t frames = std::max<int64_t>(0, x.dim(1) * p1 - drop);
-  LTX_ASSIGN_OR_RETURN(Tensor y, Allocate({batch, frames, height * p2, width * p3, channels},
-                                          x.dtype(), MemoryOwner::kActivations));
+  const int64_t frames = shape.dim(1);
   const int64_t element = SizeOf(x.dtype());
   const int64_t line_bytes = width * p3 * channels * element;
   // One output line at a time: [W, p3, C] from the pixels of one input line.
@@ -267,12 +180,9 @@ absl::StatusOr<Tensor> CpuDevice::DepthToSpace(const Tensor& x, const std::array
 }
 
 absl::StatusOr<Tensor> CpuDevice::UpsampleNearest2x(const Tensor& x) {
-  if (!x.defined() || x.rank() != 4) {
-    return OperandError("UpsampleNearest2x", "needs [B, H, W, C]", {&x});
-  }
+  LTX_ASSIGN_OR_RETURN(const Shape shape, UpsampleNearest2xShape(x));
+  LTX_ASSIGN_OR_RETURN(Tensor y, Allocate(shape, x.dtype(), MemoryOwner::kActivations));
   const int64_t width = x.dim(2);
-  LTX_ASSIGN_OR_RETURN(Tensor y, Allocate({x.dim(0), x.dim(1) * 2, width * 2, x.dim(3)}, x.dtype(),
-                                          MemoryOwner::kActivations));
   const int64_t pixel = x.dim(3) * SizeOf(x.dtype());
   if (pixel == 0) return y;
   const int64_t in_bytes = width * pixel;

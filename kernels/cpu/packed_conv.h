@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "kernels/cpu/conv_geometry.h"
+#include "kernels/conv_geometry.h"
 #include "kernels/op_types.h"
 #include "kernels/tensor.h"
 

@@ -25,6 +25,16 @@ void ParallelFor(int threads, int64_t count, int64_t grain, const Body& body) {
   }
 }
 
+/// Elements below which a loop of cheap (a few instructions) or costly (an exponential) steps is
+/// not worth handing to a second thread: some ten microseconds of work.
+inline constexpr int64_t kCheapGrain = 1 << 15;
+inline constexpr int64_t kCostlyGrain = 1 << 13;
+
+/// Rows of `width` elements that make up `elements`.
+inline int64_t RowGrain(int64_t elements, int64_t width) {
+  return elements / (width < 1 ? 1 : width) + 1;
+}
+
 }  // namespace ltx::cpu
 
 #endif  // LTX_KERNELS_CPU_PARALLEL_H_

@@ -1,5 +1,5 @@
-#ifndef LTX_KERNELS_CPU_CONV_GEOMETRY_H_
-#define LTX_KERNELS_CPU_CONV_GEOMETRY_H_
+#ifndef LTX_KERNELS_CONV_GEOMETRY_H_
+#define LTX_KERNELS_CONV_GEOMETRY_H_
 
 #include <array>
 #include <cstdint>
@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "kernels/op_types.h"
 
-namespace ltx::cpu {
+namespace ltx {
 
 /// One spatial axis of a convolution: which input position each (output position, tap) reads.
 struct ConvAxis {
@@ -61,6 +61,6 @@ absl::Status CheckPadding(int axis, int64_t extent, int64_t before, int64_t afte
 /// padding must have passed CheckPadding.
 int64_t PaddedSource(int64_t position, int64_t extent, PadMode mode);
 
-}  // namespace ltx::cpu
+}  // namespace ltx
 
-#endif  // LTX_KERNELS_CPU_CONV_GEOMETRY_H_
+#endif  // LTX_KERNELS_CONV_GEOMETRY_H_

@@ -1,14 +1,16 @@
-#ifndef LTX_KERNELS_CPU_OPERAND_CHECK_H_
-#define LTX_KERNELS_CPU_OPERAND_CHECK_H_
+#ifndef LTX_KERNELS_OPERAND_CHECK_H_
+#define LTX_KERNELS_OPERAND_CHECK_H_
 
 #include <initializer_list>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "kernels/op_types.h"
 #include "kernels/tensor.h"
 
-namespace ltx::cpu {
+namespace ltx {
 
 /// Checks of operands. Each failure names the operation and what it was given: INTERNAL for
 /// operands that do not fit together, UNIMPLEMENTED for a dtype other than f32 and bf16.
@@ -33,9 +35,25 @@ absl::Status CheckVector(absl::string_view operation, const Tensor& x, const Ten
 /// `columns` lie inside a tensor that passes CheckFloat.
 absl::Status CheckColumns(absl::string_view operation, const Columns& columns, int min_rank = 1);
 
-/// `vectors` gives every token of x [B, ..., D] a row, with every index in range.
+/// `vectors` gives every token of x [B, ..., D] a row, with every index in range. An index that the
+/// host cannot read is checked for shape and dtype only; kernels must not read past the rows.
 absl::Status CheckRowVectors(absl::string_view operation, const Tensor& x,
                              const RowVectors& vectors);
+
+// Operations whose operands need more than the above.
+
+/// weight [N, K] and its bias, for PrepareLinear.
+absl::Status CheckLinearWeight(const Tensor& weight, const Tensor& bias);
+/// x [..., K] for a weight prepared in `dtype`, for Linear.
+absl::Status CheckLinearInput(const Tensor& x, const LinearWeight& weight, DType dtype);
+/// a and b are alike, [B, T, C], and per_token is f32 [B, T].
+absl::Status CheckTokens(absl::string_view operation, const Tensor& a, const Tensor& b,
+                         const Tensor& per_token);
+absl::Status CheckOuterSum(const Tensor& a, const Tensor& b);
+absl::Status CheckBlendBatch(const Tensor& a, const Tensor& b, absl::Span<const float> weights);
+absl::Status CheckSpatialNoise(const Tensor& x, const Tensor& draw, const Tensor& channel_scale);
+/// The shape of Magnitude's result.
+absl::StatusOr<Shape> MagnitudeShape(const Tensor& x);
 
 /// Calls body with a value of the element type (float or BFloat16) of a checked dtype.
 template <typename Body>
@@ -44,16 +62,6 @@ auto DispatchFloat(DType dtype, const Body& body) {
   return body(float{});
 }
 
-/// Elements below which a loop of cheap (a few instructions) or costly (an exponential) steps is
-/// not worth handing to a second thread: some ten microseconds of work.
-inline constexpr int64_t kCheapGrain = 1 << 15;
-inline constexpr int64_t kCostlyGrain = 1 << 13;
+}  // namespace ltx
 
-/// Rows of `width` elements that make up `elements`.
-inline int64_t RowGrain(int64_t elements, int64_t width) {
-  return elements / (width < 1 ? 1 : width) + 1;
-}
-
-}  // namespace ltx::cpu
-
-#endif  // LTX_KERNELS_CPU_OPERAND_CHECK_H_
+#endif  // LTX_KERNELS_OPERAND_CHECK_H_

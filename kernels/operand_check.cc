@@ -1,10 +1,11 @@
-#include "kernels/cpu/operand_check.h"
+#include "kernels/operand_check.h"
 
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/status_macros.h"
 
-namespace ltx::cpu {
+namespace ltx {
 namespace {
 
 bool IsF32OrBF16(const Tensor& x) { return x.dtype() == DType::kF32 || x.dtype() == DType::kBF16; }
@@ -100,6 +101,7 @@ absl::Status CheckRowVectors(absl::string_view operation, const Tensor& x,
     return OperandError(operation, "the row index must be I32 with one entry per token",
                         {&x, &rows, &index});
   }
+  if (!index.host_accessible()) return absl::OkStatus();
   for (int64_t token = 0; token < tokens; ++token) {
     const int32_t row = index.data<int32_t>()[token];
     if (row < 0 || row >= rows.dim(0)) {
@@ -110,4 +112,70 @@ absl::Status CheckRowVectors(absl::string_view operation, const Tensor& x,
   return absl::OkStatus();
 }
 
-}  // namespace ltx::cpu
+absl::Status CheckLinearWeight(const Tensor& weight, const Tensor& bias) {
+  LTX_RETURN_IF_ERROR(CheckFloat("PrepareLinear", weight));
+  if (weight.rank() != 2) return OperandError("PrepareLinear", "weight must be [N, K]", {&weight});
+  return CheckOptionalVector("PrepareLinear", weight, bias, weight.dim(0));
+}
+
+absl::Status CheckLinearInput(const Tensor& x, const LinearWeight& weight, DType dtype) {
+  LTX_RETURN_IF_ERROR(CheckFloat("Linear", x, 1));
+  if (x.dim(-1) == weight.in_features && x.dtype() == dtype) return absl::OkStatus();
+  return OperandError("Linear",
+                      absl::StrCat("weight is [", weight.out_features, ", ", weight.in_features,
+                                   "] ", DTypeName(dtype)),
+                      {&x});
+}
+
+absl::Status CheckTokens(absl::string_view operation, const Tensor& a, const Tensor& b,
+                         const Tensor& per_token) {
+  LTX_RETURN_IF_ERROR(CheckSame(operation, a, b));
+  if (a.rank() != 3) return OperandError(operation, "latents must be [B, T, C]", {&a, &b});
+  if (!per_token.defined() || per_token.dtype() != DType::kF32 ||
+      per_token.shape() != Shape({a.dim(0), a.dim(1)})) {
+    return OperandError(operation, "needs one F32 value per token, [B, T]", {&a, &per_token});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckOuterSum(const Tensor& a, const Tensor& b) {
+  LTX_RETURN_IF_ERROR(CheckFloat("OuterSum", a, 2));
+  LTX_RETURN_IF_ERROR(CheckFloat("OuterSum", b, 2));
+  if (a.rank() != 2 || b.rank() != 2 || a.dim(1) != b.dim(1) || a.dtype() != b.dtype()) {
+    return OperandError("OuterSum", "needs [L, W] and [U, W] of one dtype", {&a, &b});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckBlendBatch(const Tensor& a, const Tensor& b, absl::Span<const float> weights) {
+  LTX_RETURN_IF_ERROR(CheckFloat("BlendBatch", a, 1));
+  if (b.defined()) LTX_RETURN_IF_ERROR(CheckSame("BlendBatch", a, b));
+  if (static_cast<int64_t>(weights.size()) != a.dim(0)) {
+    return OperandError("BlendBatch", "needs one weight per batch row", {&a, &b});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckSpatialNoise(const Tensor& x, const Tensor& draw, const Tensor& channel_scale) {
+  constexpr absl::string_view kName = "AddSpatialNoise";
+  LTX_RETURN_IF_ERROR(CheckFloat(kName, x));
+  if (x.rank() != 5) return OperandError(kName, "x must be [B, T, H, W, C]", {&x});
+  LTX_RETURN_IF_ERROR(CheckVector(kName, x, channel_scale, x.dim(4)));
+  if (!draw.defined() || draw.shape() != Shape({x.dim(2), x.dim(3)}) || draw.dtype() != x.dtype()) {
+    return OperandError(kName, "the draw must be [H, W] in the dtype of x", {&x, &draw});
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Shape> MagnitudeShape(const Tensor& x) {
+  LTX_RETURN_IF_ERROR(CheckFloat("Magnitude", x, 1));
+  if (x.dim(-1) % 2 != 0) {
+    return OperandError("Magnitude", "the last axis must hold as many real as imaginary parts",
+                        {&x});
+  }
+  Shape shape = x.shape();
+  shape.set_dim(-1, x.dim(-1) / 2);
+  return shape;
+}
+
+}  // namespace ltx

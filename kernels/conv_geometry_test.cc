@@ -1,10 +1,10 @@
-#include "kernels/cpu/conv_geometry.h"
+#include "kernels/conv_geometry.h"
 
 #include <vector>
 
 #include "gtest/gtest.h"
 
-namespace ltx::cpu {
+namespace ltx {
 namespace {
 
 std::vector<int64_t> Sources(PadMode mode, int64_t extent, int64_t before, int64_t after) {
@@ -60,4 +60,4 @@ TEST(ConvGeometryTest, ImpossibleGeometriesAreRefused) {
 }
 
 }  // namespace
-}  // namespace ltx::cpu
+}  // namespace ltx

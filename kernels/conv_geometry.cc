@@ -1,11 +1,11 @@
-#include "kernels/cpu/conv_geometry.h"
+#include "kernels/conv_geometry.h"
 
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
 #include "kernels/status_macros.h"
 
-namespace ltx::cpu {
+namespace ltx {
 
 int64_t PaddedSource(int64_t position, int64_t extent, PadMode mode) {
   switch (mode) {
@@ -69,4 +69,4 @@ absl::StatusOr<ConvAxis> MakeConvAxis(int axis, int64_t input, int64_t kernel,
   return result;
 }
 
-}  // namespace ltx::cpu
+}  // namespace ltx

@@ -1,0 +1,50 @@
+#include "kernels/cuda/cuda_device.h"
+
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "kernels/cuda/linear_plans.h"
+#include "kernels/status_macros.h"
+
+namespace ltx::cuda {
+namespace {
+
+/// Half of the pinned memory: copies of this size reach the full rate of the bus.
+constexpr int64_t kStagingHalf = int64_t{32} << 20;
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Create(const CudaDeviceOptions& options) {
+  LTX_ASSIGN_OR_RETURN(std::unique_ptr<CudaContext> context,
+                       CudaContext::Create(options.ordinal, options.memory));
+  auto device = absl::WrapUnique(new CudaDevice(std::move(context)));
+  LTX_ASSIGN_OR_RETURN(device->staging_, Staging::Create(kStagingHalf));
+  return device;
+}
+
+CudaDevice::CudaDevice(std::unique_ptr<CudaContext> context)
+    : context_(std::move(context)), linear_plans_(std::make_unique<LinearPlans>(context_.get())) {}
+CudaDevice::~CudaDevice() = default;
+
+std::string CudaDevice::name() const { return context_->name(); }
+
+std::string CudaDevice::description() const {
+  const cudaDeviceProp& properties = context_->properties();
+  return absl::StrCat(properties.name, ", compute capability ", properties.major, ".",
+                      properties.minor, ", ", properties.multiProcessorCount, " multiprocessors, ",
+                      properties.totalGlobalMem >> 20, " MiB");
+}
+
+MemoryLedger& CudaDevice::ledger() { return context_->ledger(); }
+
+absl::StatusOr<Tensor> CudaDevice::NewLike(const Tensor& x) {
+  return Allocate(x.shape(), x.dtype(), MemoryOwner::kActivations);
+}
+
+absl::StatusOr<Tensor> CudaDevice::Launched(absl::string_view operation, Tensor y) {
+  LTX_RETURN_IF_ERROR(context_->CheckLaunch(operation));
+  return y;
+}
+
+}  // namespace ltx::cuda

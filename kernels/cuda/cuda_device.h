@@ -1,0 +1,156 @@
+#ifndef LTX_KERNELS_CUDA_CUDA_DEVICE_H_
+#define LTX_KERNELS_CUDA_CUDA_DEVICE_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/cuda/context.h"
+#include "kernels/cuda/staging.h"
+#include "kernels/device.h"
+
+namespace ltx::cuda {
+
+class LinearPlans;
+
+struct CudaDeviceOptions {
+  int ordinal = 0;
+  /// Where memory comes from; null: the GPU. Must outlive the device.
+  DeviceMemory* memory = nullptr;
+};
+
+/// The operations on an NVIDIA GPU: cuBLASLt for matrix products, cuDNN for attention and
+/// convolutions where it is the faster, own kernels for the rest. Storage f32 or bf16, arithmetic
+/// f32; products of f32 are true f32 (no TF32).
+///
+/// Operations are issued to a stream and return before it has got to them; Download, AllFinite and
+/// Synchronize wait. A failure inside a kernel (INTERNAL) may therefore be reported by a later
+/// call; the device is unusable from then on.
+class CudaDevice final : public Device {
+ public:
+  /// FAILED_PRECONDITION if the GPU is too old; see kernels/device_factory.h for the checks before.
+  static absl::StatusOr<std::unique_ptr<CudaDevice>> Create(const CudaDeviceOptions& options);
+  ~CudaDevice() override;
+
+  CudaContext& context() { return *context_; }
+
+  // cuda_device.cc
+  std::string name() const override;
+  std::string description() const override;
+  MemoryLedger& ledger() override;
+
+  // cuda_device_memory.cc
+  absl::StatusOr<Tensor> Allocate(const Shape& shape, DType dtype, MemoryOwner owner) override;
+  absl::Status Upload(absl::Span<const uint8_t> bytes, const Tensor& tensor) override;
+  absl::Status Download(const Tensor& tensor, absl::Span<uint8_t> bytes) override;
+  absl::Status Synchronize() override;
+
+  // cuda_device_linear.cc
+  absl::StatusOr<LinearWeight> PrepareLinear(const Tensor& weight, const Tensor& bias,
+                                             MemoryOwner owner) override;
+  absl::StatusOr<Tensor> Linear(const Tensor& x, const LinearWeight& weight,
+                                const LinearOptions& options) override;
+
+  // cuda_device_conv.cc
+  absl::StatusOr<ConvWeight> PrepareConv(const Tensor& weight, const Tensor& bias,
+                                         MemoryOwner owner) override;
+  absl::StatusOr<Tensor> Conv(const Tensor& x, const ConvWeight& weight,
+                              const ConvOptions& options) override;
+  absl::StatusOr<ConvWeight> PrepareConvTranspose1d(const Tensor& weight, const Tensor& bias,
+                                                    MemoryOwner owner) override;
+  absl::StatusOr<Tensor> ConvTranspose1d(const Tensor& x, const ConvWeight& weight, int64_t stride,
+                                         int64_t padding) override;
+
+  // cuda_device_norm.cc
+  absl::StatusOr<Tensor> RmsNorm(const Tensor& x, const Tensor& weight, float epsilon,
+                                 bool one_plus_weight, Activation activation) override;
+  absl::StatusOr<Tensor> RmsNormModulate(const Tensor& x, float epsilon, const RowVectors& scale,
+                                         const RowVectors& shift) override;
+  absl::StatusOr<Tensor> LayerNormModulate(const Tensor& x, float epsilon, const RowVectors& scale,
+                                           const RowVectors& shift) override;
+  absl::StatusOr<Tensor> Modulate(const Tensor& x, const RowVectors& scale, const RowVectors& shift,
+                                  Activation activation) override;
+  absl::StatusOr<Tensor> AddGated(const Tensor& x, const Tensor& y,
+                                  const RowVectors& gate) override;
+  absl::StatusOr<std::vector<Tensor>> ResidualNorm(Tensor* state, const ResidualUpdate& update,
+                                                   float epsilon,
+                                                   absl::Span<const NormReading> readings) override;
+  absl::StatusOr<Tensor> GroupNorm(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                                   const GroupNormOptions& options) override;
+
+  // cuda_device_attention.cc
+  absl::StatusOr<Tensor> NormRope(const Tensor& x, const NormRopeOptions& options) override;
+  absl::Status NormRopeInPlace(absl::Span<const NormRopePart> parts) override;
+  absl::StatusOr<Tensor> Rope(const Tensor& x, int64_t heads, const RopeTable& rope) override;
+  absl::StatusOr<Tensor> Attention(const Columns& q, const Columns& k, const Columns& v,
+                                   const AttentionOptions& options) override;
+  absl::Status HeadGate(Tensor* x, const Columns& logits) override;
+
+  // cuda_device_elementwise.cc
+  absl::StatusOr<Tensor> Apply(const Tensor& x, Activation activation) override;
+  absl::StatusOr<Tensor> LeakyRelu(const Tensor& x, float slope) override;
+  absl::StatusOr<Tensor> Clamp(const Tensor& x, float low, float high) override;
+  absl::StatusOr<Tensor> SoftCap(const Tensor& x, float cap) override;
+  absl::StatusOr<Tensor> LogFloor(const Tensor& x, float floor) override;
+  absl::StatusOr<Tensor> Magnitude(const Tensor& x) override;
+  absl::StatusOr<Tensor> Add(const Tensor& a, const Tensor& b) override;
+  absl::StatusOr<Tensor> OuterSum(const Tensor& a, const Tensor& b) override;
+  absl::StatusOr<Tensor> GeluTanhMul(const Tensor& gate, const Tensor& up) override;
+  absl::StatusOr<Tensor> Scale(const Tensor& x, float factor) override;
+  absl::StatusOr<Tensor> ScaleShiftChannels(const Tensor& x, const Tensor& scale,
+                                            const Tensor& shift) override;
+  absl::StatusOr<Tensor> NormalizeChannels(const Tensor& x, const Tensor& mean,
+                                           const Tensor& std) override;
+  absl::StatusOr<Tensor> BlendBatch(const Tensor& a, const Tensor& b,
+                                    absl::Span<const float> weights) override;
+  absl::StatusOr<Tensor> AddSpatialNoise(const Tensor& x, const Tensor& draw,
+                                         const Tensor& channel_scale) override;
+
+  // cuda_device_snake.cc
+  absl::StatusOr<Tensor> AntiAliasedSnake(const Tensor& x, const Tensor& up, const Tensor& down,
+                                          const Tensor& alpha, const Tensor& inverse_beta) override;
+
+  // cuda_device_layout.cc
+  absl::StatusOr<Tensor> Cast(const Tensor& x, DType dtype) override;
+  absl::StatusOr<Tensor> Permute(const Tensor& x, absl::Span<const int> order) override;
+  absl::StatusOr<Tensor> Slice(const Tensor& x, int axis, int64_t begin, int64_t end) override;
+  absl::StatusOr<Tensor> Concat(absl::Span<const Tensor> parts, int axis) override;
+  absl::StatusOr<Tensor> Pad(const Tensor& x, int axis, int64_t before, int64_t after,
+                             PadMode mode) override;
+  absl::StatusOr<Tensor> GatherRows(const Tensor& table,
+                                    absl::Span<const int32_t> indices) override;
+  absl::StatusOr<Tensor> Interleave(absl::Span<const Tensor> parts) override;
+  absl::StatusOr<Tensor> DepthToSpace(const Tensor& x, const std::array<int, 3>& factors,
+                                      bool drop_first_frame) override;
+  absl::StatusOr<Tensor> UpsampleNearest2x(const Tensor& x) override;
+
+  // cuda_device_diffusion.cc
+  absl::StatusOr<Tensor> Lerp(const Tensor& a, const Tensor& b, float weight) override;
+  absl::StatusOr<Tensor> LerpTokens(const Tensor& a, const Tensor& b,
+                                    const Tensor& weights) override;
+  absl::StatusOr<Tensor> VelocityToDenoised(const Tensor& latent, const Tensor& velocity,
+                                            const Tensor& timesteps) override;
+  absl::StatusOr<Tensor> BlendClean(const Tensor& denoised, const Tensor& clean,
+                                    const Tensor& mask) override;
+  absl::StatusOr<Tensor> EulerStep(const Tensor& x, const Tensor& denoised, float sigma,
+                                   float sigma_next) override;
+  absl::StatusOr<Tensor> LinearCombination(float a, const Tensor& x, float b, const Tensor& y,
+                                           float c, const Tensor& z) override;
+  absl::StatusOr<bool> AllFinite(const Tensor& x) override;
+
+ private:
+  explicit CudaDevice(std::unique_ptr<CudaContext> context);
+
+  /// An activation with the shape and dtype of x.
+  absl::StatusOr<Tensor> NewLike(const Tensor& x);
+  /// `y` if the launches of `operation` went well.
+  absl::StatusOr<Tensor> Launched(absl::string_view operation, Tensor y);
+
+  const std::unique_ptr<CudaContext> context_;
+  const std::unique_ptr<LinearPlans> linear_plans_;
+  std::unique_ptr<Staging> staging_;
+};
+
+}  // namespace ltx::cuda
+
+#endif  // LTX_KERNELS_CUDA_CUDA_DEVICE_H_

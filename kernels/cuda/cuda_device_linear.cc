@@ -1,0 +1,108 @@
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "kernels/cuda/cuda_device.h"
+#include "kernels/cuda/cuda_error.h"
+#include "kernels/cuda/elementwise.h"
+#include "kernels/cuda/fill_rows.h"
+#include "kernels/cuda/linear_plans.h"
+#include "kernels/operand_check.h"
+#include "kernels/status_macros.h"
+
+namespace ltx::cuda {
+namespace {
+
+/// A weight [N, K] and its bias as they came.
+class DenseLinear final : public PreparedWeight {
+ public:
+  DType dtype = DType::kF32;
+  Tensor weight;
+  Tensor bias;
+};
+
+/// The largest power of two up to 256 that divides the address.
+uint32_t AlignmentOf(const void* address) {
+  const auto bits = reinterpret_cast<uintptr_t>(address) | 256u;
+  return static_cast<uint32_t>(bits & (~bits + 1));
+}
+
+}  // namespace
+
+absl::StatusOr<LinearWeight> CudaDevice::PrepareLinear(const Tensor& weight, const Tensor& bias,
+                                                       MemoryOwner owner) {
+  LTX_RETURN_IF_ERROR(CheckLinearWeight(weight, bias));
+  auto prepared = std::make_shared<DenseLinear>();
+  prepared->dtype = weight.dtype();
+  const auto copy = [&](const Tensor& from, Tensor* to) -> absl::Status {
+    LTX_ASSIGN_OR_RETURN(*to, Allocate(from.shape(), from.dtype(), owner));
+    if (from.num_bytes() == 0) return absl::OkStatus();
+    LTX_RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(to->raw(), from.raw(),
+                                             static_cast<size_t>(from.num_bytes()),
+                                             cudaMemcpyDeviceToDevice, context_->stream()));
+    return absl::OkStatus();
+  };
+  LTX_RETURN_IF_ERROR(copy(weight, &prepared->weight));
+  if (bias.defined()) LTX_RETURN_IF_ERROR(copy(bias, &prepared->bias));
+  LinearWeight result;
+  result.prepared = std::move(prepared);
+  result.in_features = weight.dim(1);
+  result.out_features = weight.dim(0);
+  return result;
+}
+
+absl::StatusOr<Tensor> CudaDevice::Linear(const Tensor& x, const LinearWeight& weight,
+                                          const LinearOptions& options) {
+  LTX_RETURN_IF_ERROR(CheckFloat("Linear", x, 1));
+  if (!weight.defined()) return OperandError("Linear", "needs a prepared weight", {&x});
+  const auto& dense = static_cast<const DenseLinear&>(*weight.prepared);
+  LTX_RETURN_IF_ERROR(CheckLinearInput(x, weight, dense.dtype));
+  Shape shape = x.shape();
+  shape.set_dim(-1, weight.out_features);
+  LTX_ASSIGN_OR_RETURN(Tensor y, Allocate(shape, x.dtype(), MemoryOwner::kActivations));
+  LinearProblem problem;
+  problem.rows = x.shape().num_rows();
+  problem.in = weight.in_features;
+  problem.out = weight.out_features;
+  problem.dtype = x.dtype();
+  problem.result_dtype = x.dtype();
+  problem.x_alignment = AlignmentOf(x.raw());
+  if (problem.rows == 0 || problem.out == 0) return y;
+  const void* const bias = dense.bias.raw();
+  if (problem.in == 0) {
+    LaunchFillRows(bias, problem.rows, problem.out, y.dtype(), options.activation, y.raw(),
+                   context_->stream());
+    return Launched("Linear", y);
+  }
+
+  // cuBLASLt's own GELU is good enough for a result in bf16; f32 gets ours.
+  const bool gelu = options.activation == Activation::kGeluTanh && x.dtype() == DType::kBF16;
+  using Epilogue = LinearProblem::Epilogue;
+  if (gelu || options.activation == Activation::kNone) {
+    if (gelu) {
+      problem.epilogue = bias == nullptr ? Epilogue::kGeluTanh : Epilogue::kGeluTanhBias;
+    } else {
+      problem.epilogue = bias == nullptr ? Epilogue::kNone : Epilogue::kBias;
+    }
+    const absl::Status status =
+        linear_plans_->Run(problem, x.raw(), dense.weight.raw(), bias, y.raw());
+    if (!absl::IsUnimplemented(status) || problem.epilogue == Epilogue::kNone) {
+      LTX_RETURN_IF_ERROR(status);
+      return y;
+    }
+  }
+  // Sums in f32, then bias and activation in a kernel that rounds once.
+  problem.epilogue = Epilogue::kNone;
+  problem.result_dtype = DType::kF32;
+  Tensor sums = y;
+  if (y.dtype() != DType::kF32) {
+    LTX_ASSIGN_OR_RETURN(sums, Allocate(shape, DType::kF32, MemoryOwner::kWorkspace));
+  }
+  LTX_RETURN_IF_ERROR(
+      linear_plans_->Run(problem, x.raw(), dense.weight.raw(), nullptr, sums.raw()));
+  LaunchBiasActivation(y.dtype(), options.activation, sums.data<float>(), bias, y.raw(),
+                       problem.rows, problem.out, context_->stream());
+  return Launched("Linear", y);
+}
+
+}  // namespace ltx::cuda

@@ -1,0 +1,245 @@
+#include "kernels/cuda/linear_plans.h"
+
+#include <algorithm>
+#include <array>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/cuda/compare.h"
+#include "kernels/cuda/cuda_error.h"
+#include "kernels/status_macros.h"
+
+namespace ltx::cuda {
+namespace {
+
+/// What NVIDIA recommends for Hopper; smaller GPUs need less and ask for less.
+constexpr size_t kMaxWorkspace = size_t{32} << 20;
+/// Proposals asked for: the best one is nearly always among the first few.
+constexpr int kCandidates = 6;
+/// Timed runs of each, after the one that shows its result.
+constexpr int kTimedRuns = 3;
+/// Multiplications below which a product takes some microseconds whatever the algorithm.
+constexpr double kWorthTuning = 1e8;
+/// Shapes kept. A server sees some dozens; a stream of ever new lengths must not grow without end.
+constexpr size_t kMaxPlans = 2048;
+
+cudaDataType_t DataType(DType dtype) { return dtype == DType::kBF16 ? CUDA_R_16BF : CUDA_R_32F; }
+
+cublasLtEpilogue_t EpilogueOf(LinearProblem::Epilogue epilogue) {
+  switch (epilogue) {
+    case LinearProblem::Epilogue::kBias:
+      return CUBLASLT_EPILOGUE_BIAS;
+    case LinearProblem::Epilogue::kGeluTanh:
+      return CUBLASLT_EPILOGUE_GELU;
+    case LinearProblem::Epilogue::kGeluTanhBias:
+      return CUBLASLT_EPILOGUE_GELU_BIAS;
+    case LinearProblem::Epilogue::kNone:
+      break;
+  }
+  return CUBLASLT_EPILOGUE_DEFAULT;
+}
+
+bool HasBias(LinearProblem::Epilogue epilogue) {
+  return epilogue == LinearProblem::Epilogue::kBias ||
+         epilogue == LinearProblem::Epilogue::kGeluTanhBias;
+}
+
+/// A cuBLASLt descriptor that goes with its owner.
+template <typename Handle, cublasStatus_t (*kDestroy)(Handle)>
+class Descriptor {
+ public:
+  Descriptor() = default;
+  ~Descriptor() {
+    if (handle_ != nullptr) kDestroy(handle_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  Handle get() const { return handle_; }
+  Handle* put() { return &handle_; }
+
+ private:
+  Handle handle_ = nullptr;
+};
+
+using Layout = Descriptor<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy>;
+
+/// Two events that go with their owner.
+class Stopwatch {
+ public:
+  Stopwatch() = default;
+  ~Stopwatch() {
+    for (cudaEvent_t event : events_) {
+      if (event != nullptr) cudaEventDestroy(event);
+    }
+  }
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
+  absl::Status Create() {
+    for (cudaEvent_t& event : events_) LTX_RETURN_IF_CUDA_ERROR(cudaEventCreate(&event));
+    return absl::OkStatus();
+  }
+  absl::Status Start(cudaStream_t stream) {
+    LTX_RETURN_IF_CUDA_ERROR(cudaEventRecord(events_[0], stream));
+    return absl::OkStatus();
+  }
+  /// Waits; milliseconds since Start.
+  absl::StatusOr<float> Stop(cudaStream_t stream) {
+    LTX_RETURN_IF_CUDA_ERROR(cudaEventRecord(events_[1], stream));
+    LTX_RETURN_IF_CUDA_ERROR(cudaEventSynchronize(events_[1]));
+    float milliseconds = 0.0f;
+    LTX_RETURN_IF_CUDA_ERROR(cudaEventElapsedTime(&milliseconds, events_[0], events_[1]));
+    return milliseconds;
+  }
+
+ private:
+  std::array<cudaEvent_t, 2> events_{};
+};
+
+}  // namespace
+
+/// One problem as cuBLASLt wants it: the row-major y = x W^T is the column-major y^T = W x^T.
+class LinearPlans::Plan {
+ public:
+  Descriptor<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy> product;
+  Layout weight;
+  Layout x;
+  Layout y;
+  /// Best first.
+  std::vector<cublasLtMatmulHeuristicResult_t> candidates;
+};
+
+LinearPlans::LinearPlans(CudaContext* context) : context_(context) {}
+LinearPlans::~LinearPlans() = default;
+
+absl::StatusOr<std::unique_ptr<LinearPlans::Plan>> LinearPlans::MakePlan(
+    const LinearProblem& problem, const void* bias) const {
+  auto plan = std::make_unique<Plan>();
+  LTX_RETURN_IF_CUBLAS_ERROR(
+      cublasLtMatmulDescCreate(plan->product.put(), CUBLAS_COMPUTE_32F, CUDA_R_32F));
+  const auto set = [&](cublasLtMatmulDescAttributes_t attribute, const auto& value) {
+    return CublasStatus(
+        cublasLtMatmulDescSetAttribute(plan->product.get(), attribute, &value, sizeof(value)),
+        "cublasLtMatmulDescSetAttribute");
+  };
+  LTX_RETURN_IF_ERROR(set(CUBLASLT_MATMUL_DESC_TRANSA, CUBLAS_OP_T));
+  LTX_RETURN_IF_ERROR(set(CUBLASLT_MATMUL_DESC_EPILOGUE, EpilogueOf(problem.epilogue)));
+  if (HasBias(problem.epilogue)) {
+    LTX_RETURN_IF_ERROR(set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias));
+    LTX_RETURN_IF_ERROR(set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, DataType(problem.dtype)));
+  }
+  const auto rows = static_cast<uint64_t>(problem.rows);
+  const auto in = static_cast<uint64_t>(problem.in);
+  const auto out = static_cast<uint64_t>(problem.out);
+  const cudaDataType_t type = DataType(problem.dtype);
+  LTX_RETURN_IF_CUBLAS_ERROR(
+      cublasLtMatrixLayoutCreate(plan->weight.put(), type, in, out, problem.in));
+  LTX_RETURN_IF_CUBLAS_ERROR(cublasLtMatrixLayoutCreate(plan->x.put(), type, in, rows, problem.in));
+  LTX_RETURN_IF_CUBLAS_ERROR(cublasLtMatrixLayoutCreate(
+      plan->y.put(), DataType(problem.result_dtype), out, rows, problem.out));
+
+  Descriptor<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy> preference;
+  LTX_RETURN_IF_CUBLAS_ERROR(cublasLtMatmulPreferenceCreate(preference.put()));
+  LTX_RETURN_IF_CUBLAS_ERROR(cublasLtMatmulPreferenceSetAttribute(
+      preference.get(), CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &kMaxWorkspace,
+      sizeof(kMaxWorkspace)));
+  LTX_RETURN_IF_CUBLAS_ERROR(cublasLtMatmulPreferenceSetAttribute(
+      preference.get(), CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &problem.x_alignment,
+      sizeof(problem.x_alignment)));
+  plan->candidates.resize(kCandidates);
+  int found = 0;
+  const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
+      context_->cublas_lt(), plan->product.get(), plan->weight.get(), plan->x.get(), plan->y.get(),
+      plan->y.get(), preference.get(), kCandidates, plan->candidates.data(), &found);
+  plan->candidates.resize(status == CUBLAS_STATUS_SUCCESS ? found : 0);
+  // No algorithm is an answer, kept like any other.
+  if (status != CUBLAS_STATUS_NOT_SUPPORTED) {
+    LTX_RETURN_IF_ERROR(CublasStatus(status, "cublasLtMatmulAlgoGetHeuristic"));
+  }
+  return plan;
+}
+
+absl::Status LinearPlans::RunCandidate(const Plan& plan, size_t candidate,
+                                       const Operands& operands) {
+  const cublasLtMatmulHeuristicResult_t& chosen = plan.candidates[candidate];
+  LTX_ASSIGN_OR_RETURN(const Tensor workspace,
+                       context_->Workspace(static_cast<int64_t>(chosen.workspaceSize)));
+  const float one = 1.0f;
+  const float zero = 0.0f;
+  LTX_RETURN_IF_CUBLAS_ERROR(cublasLtMatmul(
+      context_->cublas_lt(), plan.product.get(), &one, operands.weight, plan.weight.get(),
+      operands.x, plan.x.get(), &zero, operands.y, plan.y.get(), operands.y, plan.y.get(),
+      &chosen.algo, workspace.raw(), chosen.workspaceSize, context_->stream()));
+  return absl::OkStatus();
+}
+
+absl::Status LinearPlans::Tune(const LinearProblem& problem, const Operands& operands, Plan* plan) {
+  const int64_t bytes = problem.rows * problem.out * SizeOf(problem.result_dtype);
+  const absl::StatusOr<Tensor> scratch = context_->Workspace(bytes);
+  // Without memory for a second result the first proposal stands.
+  if (!scratch.ok()) return absl::OkStatus();
+  LTX_ASSIGN_OR_RETURN(const Tensor flag,
+                       context_->Allocate({kCandidates}, DType::kI32, MemoryOwner::kWorkspace));
+  LTX_RETURN_IF_CUDA_ERROR(
+      cudaMemsetAsync(flag.raw(), 0, static_cast<size_t>(flag.num_bytes()), context_->stream()));
+  Stopwatch watch;
+  LTX_RETURN_IF_ERROR(watch.Create());
+  LTX_RETURN_IF_ERROR(RunCandidate(*plan, 0, operands));
+
+  const Operands trial{operands.x, operands.weight, scratch->raw()};
+  std::vector<float> times(plan->candidates.size(), 0.0f);
+  for (size_t i = 0; i < plan->candidates.size(); ++i) {
+    // Poisoned, so that an algorithm that does nothing does not pass for the last one.
+    LTX_RETURN_IF_CUDA_ERROR(
+        cudaMemsetAsync(scratch->raw(), 0xff, static_cast<size_t>(bytes), context_->stream()));
+    LTX_RETURN_IF_ERROR(RunCandidate(*plan, i, trial));
+    LaunchFindDifference(operands.y, scratch->raw(), bytes, flag.data<int32_t>() + i,
+                         context_->stream());
+    LTX_RETURN_IF_ERROR(watch.Start(context_->stream()));
+    for (int run = 0; run < kTimedRuns; ++run) {
+      LTX_RETURN_IF_ERROR(RunCandidate(*plan, i, trial));
+    }
+    LTX_ASSIGN_OR_RETURN(times[i], watch.Stop(context_->stream()));
+  }
+  std::array<int32_t, kCandidates> differs{};
+  LTX_RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(differs.data(), flag.raw(), sizeof(differs),
+                                           cudaMemcpyDeviceToHost, context_->stream()));
+  LTX_RETURN_IF_CUDA_ERROR(cudaStreamSynchronize(context_->stream()));
+  size_t best = 0;
+  for (size_t i = 1; i < times.size(); ++i) {
+    if (differs[i] == 0 && times[i] < times[best]) best = i;
+  }
+  std::swap(plan->candidates[0], plan->candidates[best]);
+  plan->candidates.resize(1);
+  return absl::OkStatus();
+}
+
+absl::Status LinearPlans::Run(const LinearProblem& problem, const void* x, const void* weight,
+                              const void* bias, void* y) {
+  const Operands operands{x, weight, y};
+  auto found = plans_.find(problem);
+  if (found == plans_.end()) {
+    LTX_ASSIGN_OR_RETURN(std::unique_ptr<Plan> plan, MakePlan(problem, bias));
+    const double work = static_cast<double>(problem.rows) * static_cast<double>(problem.in) *
+                        static_cast<double>(problem.out);
+    cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+    LTX_RETURN_IF_CUDA_ERROR(cudaStreamIsCapturing(context_->stream(), &capture));
+    if (plan->candidates.size() > 1 && work >= kWorthTuning &&
+        capture == cudaStreamCaptureStatusNone) {
+      LTX_RETURN_IF_ERROR(Tune(problem, operands, plan.get()));
+    }
+    if (plans_.size() >= kMaxPlans) plans_.clear();
+    found = plans_.emplace(problem, std::move(plan)).first;
+  }
+  const Plan& plan = *found->second;
+  if (plan.candidates.empty()) {
+    return absl::UnimplementedError(absl::StrCat("cuBLASLt has no algorithm for [", problem.rows,
+                                                 ", ", problem.in, "] x [", problem.out, ", ",
+                                                 problem.in, "]^T of ", DTypeName(problem.dtype)));
+  }
+  if (HasBias(problem.epilogue)) {
+    LTX_RETURN_IF_CUBLAS_ERROR(cublasLtMatmulDescSetAttribute(
+        plan.product.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof(bias)));
+  }
+  return RunCandidate(plan, 0, operands);
+}
+
+}  // namespace ltx::cuda
