@@ -151,8 +151,7 @@ void DeclareJobFlags(ServerConfig* config, CLI::App* app) {
                   "MiB of finished clips to keep");
   app->add_option("--job-ttl-seconds", config->job_ttl_seconds,
                   "Seconds for which a finished job is remembered");
-  app->add_option("--job-history", config->job_history,
-                  "Finished jobs to remember at the most");
+  app->add_option("--job-history", config->job_history, "Finished jobs to remember at the most");
 }
 
 /// Declares the flags on `app`, bound to `config`.

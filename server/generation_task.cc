@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
@@ -25,6 +26,8 @@ namespace {
 /// Frames encoded between two looks at the cancellation: a fraction of a second at any size that
 /// the models make.
 constexpr int64_t kFramesPerMuxUnit = 8;
+/// Label of metrics until requests are assigned to rungs.
+constexpr absl::string_view kNoRung = "";
 
 /// The higher peaks of two stretches of time; live amounts of the later one.
 MemoryLedger::Snapshot MergePeaks(const MemoryLedger::Snapshot& earlier,
@@ -59,12 +62,13 @@ struct GenerationTask::Clip {
 
 GenerationTask::GenerationTask(std::string id, const pipeline::Model* model,
                                pipeline::GenerationRequest request, std::string output_path,
-                               std::shared_ptr<GenerationSink> sink)
+                               std::shared_ptr<GenerationSink> sink, ServerMetrics* metrics)
     : id_(std::move(id)),
       model_(model),
       request_(std::move(request)),
       output_path_(std::move(output_path)),
       sink_(std::move(sink)),
+      metrics_(metrics),
       created_(absl::Now()) {}
 
 GenerationTask::~GenerationTask() = default;
@@ -72,6 +76,7 @@ GenerationTask::~GenerationTask() = default;
 absl::Status GenerationTask::Start(int /*device*/) {
   const LogJob log(id_);
   started_ = absl::Now();
+  metrics_->ObserveQueueSeconds(absl::ToDoubleSeconds(started_ - created_));
   model_->device().ledger().ResetPeaks();
   spdlog::info("starts: {} {}x{}x{}, seed {}", std::string(pipeline::RecipeName(request_.recipe)),
                request_.width, request_.height, request_.num_frames, request_.seed);
@@ -117,6 +122,10 @@ absl::Status GenerationTask::AdvanceEngine() {
   LTX_ASSIGN_OR_RETURN(const pipeline::UnitReport unit, job_->Advance());
   spdlog::debug("{} {}/{} took {:.3f} s", std::string(pipeline::PhaseName(unit.unit.phase)),
                 unit.unit.index, unit.unit.count, unit.seconds);
+  if (unit.unit.phase == pipeline::Phase::kStage1 || unit.unit.phase == pipeline::Phase::kStage2) {
+    metrics_->ObserveStepSeconds(kNoRung, absl::AsciiStrToLower(DTypeName(model_->compute_dtype())),
+                                 unit.seconds);
+  }
   Report(ToWire(unit.unit.phase), unit.unit.index, unit.unit.count);
   return absl::OkStatus();
 }
@@ -136,6 +145,7 @@ absl::Status GenerationTask::TakeClip() {
       v1::PhaseTiming* timing = report_.add_timings();
       timing->set_phase(ToWire(phase.phase));
       timing->set_seconds(phase.seconds);
+      metrics_->ObservePhaseSeconds(pipeline::PhaseName(phase.phase), phase.seconds);
     }
   }
   FillReport();
@@ -183,6 +193,7 @@ absl::StatusOr<bool> GenerationTask::AdvanceMux() {
   v1::PhaseTiming* timing = report_.add_timings();
   timing->set_phase(v1::PHASE_MUX);
   timing->set_seconds(absl::ToDoubleSeconds(mux_time_));
+  metrics_->ObservePhaseSeconds("mux", timing->seconds());
   report_.set_run_seconds(RunSeconds());
   report_.set_suspended_seconds(absl::ToDoubleSeconds(suspended_));
   LTX_RETURN_IF_ERROR(sink_->Deliver(
@@ -192,8 +203,8 @@ absl::StatusOr<bool> GenerationTask::AdvanceMux() {
 
 absl::Status GenerationTask::MuxFrames() {
   if (clip_->single_frame()) {
-    LTX_ASSIGN_OR_RETURN(const int64_t bytes, media::WritePng(ClipPath(), clip_->frames,
-                                                              clip_->width, clip_->height));
+    LTX_ASSIGN_OR_RETURN(const int64_t bytes,
+                         media::WritePng(ClipPath(), clip_->frames, clip_->width, clip_->height));
     report_.set_media_bytes(bytes);
     return absl::OkStatus();
   }

@@ -13,6 +13,7 @@
 #include "engine/pipeline/model.h"
 #include "kernels/memory_ledger.h"
 #include "server/jobs/generation_sink.h"
+#include "server/metrics/server_metrics.h"
 #include "server/scheduler/task.h"
 
 namespace ltx::server {
@@ -21,10 +22,11 @@ namespace ltx::server {
 /// encoding in pieces of a few frames.
 class GenerationTask final : public Task {
  public:
-  /// `model` must outlive the task. `output_path`: resolved path for the clip, or empty: it is
-  /// delivered to the sink.
+  /// `model` and `metrics` must outlive the task. `output_path`: resolved path for the clip, or
+  /// empty: it is delivered to the sink.
   GenerationTask(std::string id, const pipeline::Model* model, pipeline::GenerationRequest request,
-                 std::string output_path, std::shared_ptr<GenerationSink> sink);
+                 std::string output_path, std::shared_ptr<GenerationSink> sink,
+                 ServerMetrics* metrics);
   ~GenerationTask() override;
 
   absl::Status Start(int device) override;
@@ -56,6 +58,7 @@ class GenerationTask final : public Task {
   const pipeline::GenerationRequest request_;
   const std::string output_path_;
   const std::shared_ptr<GenerationSink> sink_;
+  ServerMetrics* const metrics_;
   const absl::Time created_;
 
   absl::Time started_;

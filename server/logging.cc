@@ -20,11 +20,10 @@ thread_local absl::string_view current_job;  // NOLINT(*-avoid-non-const-global-
 /// %j in a pattern: "job ID: ", or nothing.
 class JobFlag final : public spdlog::custom_flag_formatter {
  public:
-  void format(const spdlog::details::log_msg&, const std::tm&,
-              spdlog::memory_buf_t& out) override {
+  void format(const spdlog::details::log_msg&, const std::tm&, spdlog::memory_buf_t& out) override {
     if (current_job.empty()) return;
-    for (const absl::string_view part : {absl::string_view("job "), current_job,
-                                         absl::string_view(": ")}) {
+    for (const absl::string_view part :
+         {absl::string_view("job "), current_job, absl::string_view(": ")}) {
       out.append(part.data(), part.data() + part.size());
     }
   }

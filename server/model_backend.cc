@@ -33,15 +33,16 @@ absl::StatusOr<GenerationBackend::Prepared> ModelBackend::Prepare(
   LTX_RETURN_IF_ERROR(model_->Validate(mapped));
   std::string output_path;
   if (!request.output_path().empty()) {
-    LTX_ASSIGN_OR_RETURN(output_path,
-                         ResolveOutputPath(request.output_path(), mapped.num_frames == 1,
-                                           options_.output_roots));
+    LTX_ASSIGN_OR_RETURN(
+        output_path,
+        ResolveOutputPath(request.output_path(), mapped.num_frames == 1, options_.output_roots));
   }
   Prepared prepared;
-  prepared.make_task = [model = model_, mapped = std::move(mapped),
+  prepared.make_task = [model = model_, metrics = metrics_, mapped = std::move(mapped),
                         output_path = std::move(output_path)](
                            const std::string& job_id, std::shared_ptr<GenerationSink> sink) {
-    return std::make_unique<GenerationTask>(job_id, model, mapped, output_path, std::move(sink));
+    return std::make_unique<GenerationTask>(job_id, model, mapped, output_path, std::move(sink),
+                                            metrics);
   };
   return prepared;
 }
@@ -68,6 +69,16 @@ void ModelBackend::Describe(v1::HealthResponse* response) const {
   device->set_threads(options_.threads);
   device->set_system_available_bytes(SystemAvailableBytes());
   AddMemory(model_->device().ledger().Read(), response->mutable_memory());
+}
+
+ServerMetrics::Reading ModelBackend::ReadMetrics() const {
+  const text::PromptCache::Stats prompts = model_->prompt_cache_stats();
+  ServerMetrics::Reading reading;
+  reading.ledger = model_->device().ledger().Read();
+  reading.free_bytes = SystemAvailableBytes();
+  reading.prompt_cache_hits = prompts.hits;
+  reading.prompt_cache_misses = prompts.misses;
+  return reading;
 }
 
 }  // namespace ltx::server

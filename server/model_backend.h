@@ -2,10 +2,12 @@
 #define LTX_SERVER_MODEL_BACKEND_H_
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/pipeline/model.h"
 #include "server/generation_backend.h"
+#include "server/metrics/server_metrics.h"
 
 namespace ltx::server {
 
@@ -19,16 +21,19 @@ class ModelBackend final : public GenerationBackend {
     std::string model_path;
     int threads = 0;
   };
-  /// `model` must outlive the backend and its tasks.
-  ModelBackend(const pipeline::Model* model, Options options)
-      : model_(model), options_(std::move(options)) {}
+  /// `model` and `metrics` must outlive the backend and its tasks.
+  ModelBackend(const pipeline::Model* model, Options options, ServerMetrics* metrics)
+      : model_(model), options_(std::move(options)), metrics_(metrics) {}
 
   absl::StatusOr<Prepared> Prepare(const v1::GenerateVideoRequest& request) override;
   void Describe(v1::HealthResponse* response) const override;
+  /// What there is to tell but for the queue.
+  ServerMetrics::Reading ReadMetrics() const;
 
  private:
   const pipeline::Model* const model_;
   const Options options_;
+  ServerMetrics* const metrics_;
 };
 
 }  // namespace ltx::server

@@ -27,9 +27,10 @@
 #include "server/jobs/heartbeat.h"
 #include "server/jobs/job_manager.h"
 #include "server/logging.h"
-#include "server/model_backend.h"
 #include "server/metrics/metrics_endpoint.h"
 #include "server/metrics/server_metrics.h"
+#include "server/model_backend.h"
+#include "server/scheduler/cancellation.h"
 #include "server/video_service.h"
 #include "spdlog/spdlog.h"
 
@@ -103,7 +104,8 @@ absl::Status CheckOutputRoots(const std::vector<std::string>& roots) {
   return absl::OkStatus();
 }
 
-JobManagerOptions JobOptions(const ServerConfig& config, const std::string& scratch_dir) {
+JobManagerOptions JobOptions(const ServerConfig& config, const std::string& scratch_dir,
+                             ServerMetrics* metrics) {
   JobManagerOptions options;
   options.scheduler.capacity = config.queue_capacity;
   options.scheduler.tenant_weights = config.tenant_weights;
@@ -115,7 +117,16 @@ JobManagerOptions JobOptions(const ServerConfig& config, const std::string& scra
   if (config.queue_timeout_seconds > 0) {
     options.queue_timeout = absl::Seconds(config.queue_timeout_seconds);
   }
+  options.on_over = [metrics](const Job& job) {
+    metrics->CountRequest(job.Describe(/*brief=*/false).parameters().recipe(), /*rung=*/"",
+                          static_cast<absl::StatusCode>(job.EndStatus().error_code()));
+  };
   return options;
+}
+
+/// OK while new jobs are accepted.
+absl::Status Ready(const JobManager& jobs) {
+  return jobs.ReadScheduler().draining ? ShuttingDown() : absl::OkStatus();
 }
 
 absl::StatusOr<std::unique_ptr<cpu::CpuDevice>> OpenDevice(const ServerConfig& config) {
@@ -168,11 +179,18 @@ absl::Status RunServer(const ServerConfig& config) {
                        pipeline::Model::Load(device.get(), files, model_options));
   LTX_ASSIGN_OR_RETURN(const std::unique_ptr<WorkDir> work_dir, WorkDir::Create(config.work_dir));
 
+  ServerMetrics metrics;
   LTX_ASSIGN_OR_RETURN(const std::unique_ptr<JobManager> jobs,
-                       JobManager::Create(JobOptions(config, work_dir->path()), {}));
+                       JobManager::Create(JobOptions(config, work_dir->path(), &metrics), {}));
   Heartbeat heartbeat([&jobs](absl::Time now) { jobs->Sweep(now); });
-  ModelBackend backend(model.get(), {config.output_roots, config.model, device->threads()});
-  VideoService video_service(&backend, jobs.get(), &heartbeat);
+  ModelBackend backend(model.get(), {config.output_roots, config.model, device->threads()},
+                       &metrics);
+  metrics.SetSource([&] {
+    ServerMetrics::Reading reading = backend.ReadMetrics();
+    reading.queue_depth = jobs->ReadScheduler().total_waiting();
+    return reading;
+  });
+  VideoService video_service(&backend, jobs.get(), &heartbeat, &metrics);
   JobService job_service(jobs.get(), &heartbeat);
   int port = 0;
   LTX_ASSIGN_OR_RETURN(const std::unique_ptr<grpc::Server> server,
@@ -186,7 +204,7 @@ absl::Status RunServer(const ServerConfig& config) {
     LTX_ASSIGN_OR_RETURN(
         metrics_endpoint,
         MetricsEndpoint::Start(config.metrics_listen, {[&metrics] { return metrics.Text(); },
-                                                       [&service] { return service.Ready(); }}));
+                                                       [&jobs] { return Ready(*jobs); }}));
     spdlog::info("metrics and probes on port {}", metrics_endpoint->port());
   }
 

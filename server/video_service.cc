@@ -1,10 +1,13 @@
 #include "server/video_service.h"
 
+#include <optional>
 #include <string>
 #include <utility>
 
+#include "engine/pipeline/error_details.h"
 #include "kernels/status_macros.h"
 #include "proto/ltx/version.h"
+#include "server/jobs/job_stream.h"
 #include "server/tenant.h"
 #include "server/wire_status.h"
 #include "spdlog/spdlog.h"
@@ -18,6 +21,13 @@ class RefusingReadReactor final : public grpc::ServerReadReactor<v1::ConditionRe
   explicit RefusingReadReactor(const absl::Status& status) { Finish(ToWire(status)); }
   void OnDone() override { delete this; }
 };
+
+void CountRefused(const absl::Status& status, ServerMetrics* metrics) {
+  metrics->CountRequest("", "", status.code());
+  const std::optional<pipeline::ErrorDetail> detail = pipeline::GetErrorDetail(status);
+  metrics->CountRefusal(detail.has_value() ? detail->reason
+                                           : absl::StatusCodeToString(status.code()));
+}
 
 absl::StatusOr<std::string> TenantOf(const grpc::CallbackServerContext& context) {
   const auto found = context.client_metadata().find(kTenantKey);
@@ -47,10 +57,10 @@ grpc::ServerWriteReactor<v1::GenerateVideoEvent>* VideoService::GenerateVideo(
   const absl::StatusOr<std::shared_ptr<Job>> job = StartJob(*context, *request);
   if (!job.ok()) {
     spdlog::info("refused: {}", job.status().ToString());
+    CountRefused(job.status(), metrics_);
     // A full queue empties at the pace of the jobs so far.
-    const double wait = absl::IsResourceExhausted(job.status())
-                            ? jobs_->ReadScheduler().mean_job_seconds
-                            : 0.0;
+    const double wait =
+        absl::IsResourceExhausted(job.status()) ? jobs_->ReadScheduler().mean_job_seconds : 0.0;
     stream->Refuse(job.status(), absl::Seconds(wait));
     return stream.get();
   }

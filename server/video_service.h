@@ -4,12 +4,14 @@
 #include <memory>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "proto/ltx/v1/video_service.grpc.pb.h"
 #include "server/generation_backend.h"
 #include "server/jobs/heartbeat.h"
 #include "server/jobs/job_manager.h"
-#include "server/jobs/job_stream.h"
+#include "server/metrics/server_metrics.h"
 
 namespace ltx::server {
 
@@ -17,8 +19,13 @@ namespace ltx::server {
 class VideoService final : public v1::VideoService::CallbackService {
  public:
   /// All must outlive the service.
-  VideoService(GenerationBackend* backend, JobManager* jobs, Heartbeat* heartbeat)
-      : backend_(backend), jobs_(jobs), heartbeat_(heartbeat), started_(absl::Now()) {}
+  VideoService(GenerationBackend* backend, JobManager* jobs, Heartbeat* heartbeat,
+               ServerMetrics* metrics)
+      : backend_(backend),
+        jobs_(jobs),
+        heartbeat_(heartbeat),
+        metrics_(metrics),
+        started_(absl::Now()) {}
 
   grpc::ServerWriteReactor<v1::GenerateVideoEvent>* GenerateVideo(
       grpc::CallbackServerContext* context, const v1::GenerateVideoRequest* request) override;
@@ -37,6 +44,7 @@ class VideoService final : public v1::VideoService::CallbackService {
   GenerationBackend* const backend_;
   JobManager* const jobs_;
   Heartbeat* const heartbeat_;
+  ServerMetrics* const metrics_;
   const absl::Time started_;
 };
 

@@ -16,8 +16,8 @@
 
 namespace ltx::server {
 
-/// Clips of finished jobs inside a budget of bytes; the oldest make room. Whoever has opened one can
-/// read it to its end all the same. Thread-safe.
+/// Clips of finished jobs inside a budget of bytes; the oldest make room. Whoever has opened one
+/// can read it to its end all the same. Thread-safe.
 class ArtifactStore {
  public:
   struct Options {
@@ -45,8 +45,8 @@ class ArtifactStore {
   void Remove(const std::string& job_id);
   int64_t bytes() const;
 
-  /// After a start, from the oldest to the newest: takes the file that the record of a job tells of.
-  /// False if it is not there, or not of that size.
+  /// After a start, from the oldest to the newest: takes the file that the record of a job tells
+  /// of. False if it is not there, or not of that size.
   bool Restore(const std::string& job_id, const MediaInfo& info);
   /// After the last Restore(): removes the files of the folder that nobody told of, such as clips
   /// whose job did not come to its end.

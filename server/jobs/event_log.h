@@ -8,8 +8,8 @@
 
 namespace ltx::server {
 
-/// The newest events of a job, numbered from 1. Bounded: the oldest make room, their numbers are not
-/// given again. Not thread-safe.
+/// The newest events of a job, numbered from 1. Bounded: the oldest make room, their numbers are
+/// not given again. Not thread-safe.
 class EventLog {
  public:
   explicit EventLog(int capacity) : capacity_(capacity) {}

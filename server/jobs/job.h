@@ -72,8 +72,8 @@ class Job final : public JobListener, public GenerationSink {
   absl::StatusOr<std::shared_ptr<const MediaFile>> OpenClip() const;
   void AddWatcher(std::weak_ptr<JobWatcher> watcher);
 
-  /// Calls that the job lives for: when the last one is gone and the job is not detached it is to be
-  /// cancelled (RemoveOwner() is true then).
+  /// Calls that the job lives for: when the last one is gone and the job is not detached it is to
+  /// be cancelled (RemoveOwner() is true then).
   void AddOwner(bool detach);
   bool RemoveOwner();
 

@@ -47,8 +47,8 @@ absl::Status Bad(absl::string_view field, absl::string_view value, absl::string_
 }
 
 absl::Status CheckRequestId(const std::string& request_id) {
-  const bool printable = std::all_of(request_id.begin(), request_id.end(),
-                                     [](char c) { return c > ' ' && c <= '~'; });
+  const bool printable =
+      std::all_of(request_id.begin(), request_id.end(), [](char c) { return c > ' ' && c <= '~'; });
   if (printable && request_id.size() <= kMaxRequestIdBytes) return absl::OkStatus();
   return Bad("request_id", absl::StrCat("of ", request_id.size(), " bytes"),
              "at most 128 printable ASCII characters without blanks");
@@ -111,7 +111,8 @@ JobManager::JobManager(JobManagerOptions options)
 }
 
 Job::Parts JobManager::PartsOfJobs() {
-  return {artifacts_.get(), records_.get(), options_.ttl, [this](const Job& over) { OnOver(over); }};
+  return {artifacts_.get(), records_.get(), options_.ttl,
+          [this](const Job& over) { OnOver(over); }};
 }
 
 JobManager::~JobManager() = default;
@@ -134,7 +135,7 @@ void JobManager::Restore() {
     }
     const MediaInfo clip = job->Clip();
     if (!clip.mime_type.empty()) artifacts_->Restore(job->id(), clip);
-    OnOver(*job);
+    RememberOver(*job);
   }
   artifacts_->RemoveStrangers();
   spdlog::info("{} jobs of earlier starts, {} of them lost; {:.1f} MB of clips", size(), lost,
@@ -319,6 +320,11 @@ void JobManager::Insert(const std::shared_ptr<Job>& job) {
 }
 
 void JobManager::OnOver(const Job& job) {
+  if (options_.on_over) options_.on_over(job);
+  RememberOver(job);
+}
+
+void JobManager::RememberOver(const Job& job) {
   artifacts_->Unpin(job.id());
   bool doomed;
   {

@@ -39,6 +39,8 @@ struct JobManagerOptions {
   int history = 500;
   /// How long a job may wait that asks for nothing, and the most that one may ask for.
   absl::Duration queue_timeout = absl::InfiniteDuration();
+  /// Called after the end of each job of this process; may be empty.
+  std::function<void(const Job& job)> on_over;
 };
 
 /// All jobs the server knows: takes new ones, finds old ones, forgets the oldest. Thread-safe.
@@ -105,6 +107,7 @@ class JobManager {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Insert(const std::shared_ptr<Job>& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void OnOver(const Job& job);
+  void RememberOver(const Job& job);
   /// Takes the job out of all books, and its files away.
   void Forget(uint64_t sequence);
 

@@ -18,7 +18,8 @@ struct MediaInfo {
   std::string sha256;
 };
 
-/// An open file of a finished clip. It can be read to its end even if its name is gone. Thread-safe.
+/// An open file of a finished clip. It can be read to its end even if its name is gone.
+/// Thread-safe.
 class MediaFile {
  public:
   /// NOT_FOUND if there is no such file.

@@ -46,8 +46,8 @@ absl::Status RecordStore::Save(const JobRecord& record) const {
   if (!printed.ok()) return absl::InternalError(printed.ToString());
   LTX_ASSIGN_OR_RETURN(media::AtomicFile file,
                        media::AtomicFile::Create(PathFor(record.job().job_id())));
-  LTX_RETURN_IF_ERROR(file.Write(
-      absl::MakeConstSpan(reinterpret_cast<const uint8_t*>(text.data()), text.size())));
+  LTX_RETURN_IF_ERROR(
+      file.Write(absl::MakeConstSpan(reinterpret_cast<const uint8_t*>(text.data()), text.size())));
   return file.Commit();
 }
 
