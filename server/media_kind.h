@@ -11,20 +11,28 @@ namespace ltx::server {
 struct MediaKind {
   enum class Form { kClip, kPicture, kSound };
   Form form = Form::kClip;
-  absl::string_view ending = ".mp4";
-  absl::string_view mime_type = "video/mp4";
+  absl::string_view ending;
+  absl::string_view mime_type;
 };
+
+inline constexpr MediaKind kMediaKinds[] = {{MediaKind::Form::kClip, ".mp4", "video/mp4"},
+                                            {MediaKind::Form::kPicture, ".png", "image/png"},
+                                            {MediaKind::Form::kSound, ".wav", "audio/wav"}};
 
 /// Sound for a recipe without picture, a picture for a single frame, else a clip, also where the
 /// length is yet to be predicted.
 inline MediaKind MediaKindOf(const pipeline::GenerationRequest& request) {
-  if (!pipeline::TraitsOf(request.recipe).video) {
-    return {MediaKind::Form::kSound, ".wav", "audio/wav"};
+  if (!pipeline::TraitsOf(request.recipe).video) return kMediaKinds[2];
+  const bool picture = request.num_frames == 1 && !request.auto_duration.has_value();
+  return kMediaKinds[picture ? 1 : 0];
+}
+
+/// The ending of a file with such content; empty for a type that no request ends in.
+inline absl::string_view EndingOf(absl::string_view mime_type) {
+  for (const MediaKind& kind : kMediaKinds) {
+    if (kind.mime_type == mime_type) return kind.ending;
   }
-  if (request.num_frames == 1 && !request.auto_duration.has_value()) {
-    return {MediaKind::Form::kPicture, ".png", "image/png"};
-  }
-  return {};
+  return "";
 }
 
 }  // namespace ltx::server

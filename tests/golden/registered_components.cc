@@ -11,6 +11,9 @@
 // guidance
 #include "tests/golden/guidance_components.h"
 
+// lora
+#include "tests/golden/lora_components.h"
+
 // media
 #include "tests/golden/media_components.h"
 
@@ -39,6 +42,9 @@ ComponentRegistry RegisteredComponents() {
 
   // guidance
   RegisterGuidanceComponents(&registry);
+
+  // lora
+  RegisterLoraComponents(&registry);
 
   // media
   RegisterMediaComponents(&registry);
