@@ -204,6 +204,7 @@ v1::EffectiveParameters ToWire(const pipeline::EffectiveParameters& parameters) 
   }
   wire.set_video_decode_layout(parameters.video_decode_layout);
   wire.set_parameter_set(parameters.parameter_set);
+  wire.set_fused_transformer_bytes(parameters.fused_transformer_bytes);
   wire.set_video_only(!parameters.has_audio);
   if (parameters.guidance.has_value()) {
     wire.set_num_inference_steps(static_cast<int32_t>(parameters.guidance->num_inference_steps));

@@ -58,6 +58,9 @@ struct EffectiveParameters {
     /// Strength of the distilled LoRA in the transformer; 0: without.
     double distilled_lora_strength = 0.0;
   };
+  /// Device memory of the second transformer that stages with the LoRA run with, while they do; 0
+  /// without such a stage.
+  int64_t fused_transformer_bytes = 0;
   std::vector<Stage> stages;
   /// Tokens of the prompt that were read, and tokens at its end that did not fit and had no effect.
   /// Known once the text phase has run.

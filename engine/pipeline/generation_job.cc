@@ -12,6 +12,7 @@
 #include "engine/audio_vae/decode_audio.h"
 #include "engine/pipeline/diffusion_stage.h"
 #include "engine/pipeline/error_details.h"
+#include "engine/pipeline/fused_transformer.h"
 #include "engine/pipeline/job_options.h"
 #include "engine/pipeline/media_transfer.h"
 #include "engine/pipeline/model_parts.h"
@@ -74,6 +75,7 @@ struct GenerationJob::State {
   absl::Status PredictLength();
   absl::Status Denoise(int number);
   absl::StatusOr<StageSpec> StageToRun(int number);
+  absl::Status Fuse();
   absl::Status FinishStage(int number);
   absl::Status Upsample();
   absl::Status DecodeVideo();
@@ -97,6 +99,8 @@ struct GenerationJob::State {
   const std::shared_ptr<sampling::NoiseSource> noise;
   // What flows from unit to unit; each is released as soon as its last user has run.
   text::PromptContexts contexts, negative_contexts;
+  /// With the LoRA of the stage that is under way or next; null where that runs without.
+  std::unique_ptr<dit::Transformer> fused;
   std::unique_ptr<DiffusionStage> stage;
   /// Of the last finished stage: video [1, F, H, W, C] (after the upsampler at its new size), audio
   /// [1, T, C].
@@ -113,7 +117,7 @@ absl::Status GenerationJob::State::Run(const WorkUnit& unit) {
     case Phase::kText:
       return EncodePrompt(unit.index);
     case Phase::kFuse:
-      return absl::UnimplementedError("the distilled LoRA cannot be fused yet");
+      return Fuse();
     case Phase::kStage1:
       return Denoise(1);
     case Phase::kUpsample:
@@ -192,10 +196,20 @@ absl::StatusOr<StageSpec> GenerationJob::State::StageToRun(int number) {
   return spec;
 }
 
+absl::Status GenerationJob::State::Fuse() {
+  const Phase next = plan[completed + 1].phase;
+  const double strength = stages[next == Phase::kStage1 ? 0 : 1].distilled_lora_strength;
+  LTX_ASSIGN_OR_RETURN(fused, LoadFusedTransformer(&device(), parts().transformer_source,
+                                                   parts().distilled_lora, strength));
+  return absl::OkStatus();
+}
+
 absl::Status GenerationJob::State::Denoise(int number) {
   if (stage == nullptr) {
     LTX_ASSIGN_OR_RETURN(const StageSpec spec, StageToRun(number));
-    LTX_ASSIGN_OR_RETURN(stage, DiffusionStage::Start(parts().transformer.get(), spec, contexts,
+    const dit::Transformer* const transformer =
+        fused != nullptr ? fused.get() : parts().transformer.get();
+    LTX_ASSIGN_OR_RETURN(stage, DiffusionStage::Start(transformer, spec, contexts,
                                                       negative_contexts, noise.get(),
                                                       options.observer));
   }
@@ -211,6 +225,7 @@ absl::Status GenerationJob::State::FinishStage(int number) {
     }
   }
   stage.reset();
+  fused.reset();
   if (number == TraitsOf(request.recipe).audio_stage) shipped_audio = latents.audio;
   if (number == static_cast<int>(stages.size())) {
     contexts = {};
@@ -303,6 +318,7 @@ absl::StatusOr<std::unique_ptr<GenerationJob>> GenerationJob::Create(
   inputs.model_version = model->defaults().version;
   inputs.ancestral_stage_1 = options.ancestral;
   inputs.num_blocks = model->parts().transformer->num_blocks();
+  inputs.transformer_bytes = model->parts().transformer_bytes;
   inputs.encode_prompt = !options.contexts.has_value();
   inputs.compute_dtype = model->compute_dtype();
   inputs.on_cuda = absl::StartsWith(model->device().name(), "cuda");

@@ -29,16 +29,19 @@ absl::StatusOr<WeightSet> WeightsBelow(
   return set;
 }
 
+int64_t DitBytes(Device& device) {
+  return device.ledger().Read().by_owner[static_cast<int>(MemoryOwner::kWeightsDit)].live_bytes;
+}
+
 absl::Status LoadTransformerAndText(Device* device, const ModelSet& files, DType dtype,
                                     std::shared_ptr<const text::Tokenizer> tokenizer,
                                     ModelParts* parts) {
+  parts->transformer_source = {files.transformer_file, files.transformer, dtype};
+  const int64_t before = DitBytes(*device);
+  LTX_ASSIGN_OR_RETURN(parts->transformer, LoadTransformer(device, parts->transformer_source));
+  parts->transformer_bytes = DitBytes(*device) - before;
   WeightSet weights;
   LTX_RETURN_IF_ERROR(weights.Add(files.transformer_file));
-  LTX_ASSIGN_OR_RETURN(
-      parts->transformer,
-      dit::Transformer::Load(files.transformer, dit::ModelClass::kAudioVideo,
-                             WeightLoader(device, &weights, dtype, MemoryOwner::kWeightsDit)
-                                 .Sub("model.diffusion_model.")));
   LTX_ASSIGN_OR_RETURN(const text::GemmaAssets assets,
                        text::LoadGemmaAssets(files.text_encoder_path));
   text::PromptEncoderOptions options;
@@ -107,7 +110,11 @@ absl::StatusOr<std::unique_ptr<ModelParts>> LoadParts(
   LTX_RETURN_IF_ERROR(LoadVideo(device, files, compute_dtype, parts.get()));
   LTX_RETURN_IF_ERROR(LoadAudio(device, files, compute_dtype, parts.get()));
   LTX_RETURN_IF_ERROR(LoadDurationHead(device, files, compute_dtype, parts.get()));
-  parts->distilled_lora = files.distilled_lora;
+  if (files.distilled_lora != nullptr) {
+    LTX_ASSIGN_OR_RETURN(parts->distilled_lora,
+                         lora::LoraFile::Parse(files.distilled_lora, lora::LoraOptions()));
+    LTX_RETURN_IF_ERROR(CheckLora(parts->transformer_source, parts->distilled_lora));
+  }
   return parts;
 }
 

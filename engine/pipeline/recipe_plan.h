@@ -25,6 +25,7 @@ struct PlanInputs {
   /// Over what the version says.
   std::optional<bool> ancestral_stage_1;
   int64_t num_blocks = 0;
+  int64_t transformer_bytes = 0;
   /// False if the contexts are given.
   bool encode_prompt = true;
   DType compute_dtype = DType::kF32;
