@@ -10,6 +10,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "kernels/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "proto/ltx/version.h"
@@ -70,6 +71,28 @@ absl::Status Assign(const std::string& key, const json& value, std::vector<std::
   return absl::OkStatus();
 }
 
+/// Calls visit(json key, field, help) for the bounds of uploads.
+template <typename Visitor>
+void VisitConditionFields(ConditionConfig* config, const Visitor& visit) {
+  visit("condition_store_bytes", &config->store_bytes, "Host memory for uploads");
+  visit("condition_tenant_bytes", &config->tenant_bytes, "Host memory for uploads of one tenant");
+  visit("condition_max_bytes", &config->max_bytes, "Largest upload");
+  visit("condition_max_pixels", &config->max_pixels, "Largest picture or frame");
+  visit("condition_max_frames", &config->max_frames, "Longest clip, in frames");
+  visit("condition_max_seconds", &config->max_seconds, "Longest sound, in seconds");
+  visit("condition_max_decoded_bytes", &config->max_decoded_bytes,
+        "All frames of a clip as RGB, in bytes");
+  visit("condition_ttl_seconds", &config->ttl_seconds, "Seconds from the last use to forgetting");
+  visit("condition_max_uploads", &config->max_uploads, "Uploads at a time");
+  visit("condition_upload_seconds", &config->upload_seconds,
+        "Seconds for one upload, decoding included");
+}
+
+/// --condition-max-bytes for condition_max_bytes.
+std::string FlagOf(const std::string& key) {
+  return absl::StrCat("--", absl::StrReplaceAll(key, {{"_", "-"}}));
+}
+
 /// Calls visit(json key, field) for every field; the one list that file and checks share.
 template <typename Visitor>
 void VisitFields(ServerConfig* config, const Visitor& visit) {
@@ -84,6 +107,8 @@ void VisitFields(ServerConfig* config, const Visitor& visit) {
   visit("drain_seconds", &config->drain_seconds);
   visit("metrics_listen", &config->metrics_listen);
   visit("prompt_cache_bytes", &config->prompt_cache_bytes);
+  VisitConditionFields(&config->condition, [&visit](const std::string& key, auto* field,
+                                                    const char*) { visit(key, field); });
   visit("reflection", &config->reflection);
   visit("log_level", &config->log_level);
   visit("log_format", &config->log_format);
@@ -128,6 +153,10 @@ void DeclareFlags(ServerConfig* config, std::string* config_file, CLI::App* app)
                   "none");
   app->add_option("--prompt-cache-bytes", config->prompt_cache_bytes,
                   "Device memory for encoded prompts; 0: none are kept");
+  VisitConditionFields(&config->condition,
+                       [app](const std::string& key, auto* field, const std::string& help) {
+                         app->add_option(FlagOf(key), *field, help);
+                       });
   app->add_option("--reflection", config->reflection, "Server reflection (true or false)");
   app->add_option("--log-level", config->log_level, "trace, debug, info, warn or error");
   app->add_option("--log-format", config->log_format, "text or json");
@@ -186,6 +215,16 @@ absl::Status ValidateConfig(const ServerConfig& config) {
     return absl::InvalidArgumentError(
         absl::StrCat("prompt_cache_bytes ", config.prompt_cache_bytes, " is negative"));
   }
+  absl::Status status;
+  // A copy, since the fields are visited for writing too.
+  ConditionConfig condition = config.condition;
+  VisitConditionFields(&condition, [&status](const std::string& key, auto* field, const char*) {
+    // Not a number fails too.
+    if (*field > 0 && std::isfinite(static_cast<double>(*field))) return;
+    status.Update(
+        absl::InvalidArgumentError(absl::StrCat(key, " ", *field, " is not positive and finite")));
+  });
+  LTX_RETURN_IF_ERROR(status);
   if (!std::isfinite(config.drain_seconds) || config.drain_seconds < 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("drain_seconds ", config.drain_seconds, " is negative or not finite"));

@@ -11,6 +11,27 @@
 
 namespace ltx::server {
 
+/// Bounds of what clients upload to condition on.
+struct ConditionConfig {
+  /// Host memory for uploads, those under way included, in all and of one tenant.
+  int64_t store_bytes = int64_t{1} << 30;
+  int64_t tenant_bytes = int64_t{1} << 30;
+  /// Of one upload.
+  int64_t max_bytes = int64_t{256} << 20;
+  /// Width times height of a picture or a frame; frames and seconds of a clip or a sound.
+  int64_t max_pixels = int64_t{4096} * 4096;
+  int64_t max_frames = 1001;
+  double max_seconds = 120;
+  /// All frames of a clip as RGB: what decoding it costs.
+  int64_t max_decoded_bytes = int64_t{8} << 30;
+  /// After the last use.
+  double ttl_seconds = 3600;
+  /// At a time.
+  int max_uploads = 8;
+  /// For one upload, decoding included.
+  double upload_seconds = 120;
+};
+
 /// Everything that can be set from outside. Each field is a flag (--output-root) and a key of the
 /// JSON file (output_roots); flags win. docs/configuration.md lists them.
 struct ServerConfig {
@@ -36,6 +57,7 @@ struct ServerConfig {
   std::string metrics_listen;
   /// Device memory for the encoded forms of the prompts seen last; 0: none are kept.
   int64_t prompt_cache_bytes = int64_t{256} << 20;
+  ConditionConfig condition;
   /// Server reflection, for tools such as grpcurl.
   bool reflection = true;
   /// "trace", "debug", "info", "warn", "error".

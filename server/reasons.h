@@ -17,6 +17,15 @@ inline constexpr absl::string_view kReasonDegenerateOutput = "DEGENERATE_OUTPUT"
 /// The device ran out of memory while the job ran.
 inline constexpr absl::string_view kReasonDeviceMemory = "DEVICE_OOM";
 
+/// No uploaded material under that handle: never there, deleted, expired or evicted.
+inline constexpr absl::string_view kReasonConditionNotFound = "CONDITION_NOT_FOUND";
+/// No room for an upload, or too many at once.
+inline constexpr absl::string_view kReasonConditionStoreFull = "CONDITION_STORE_FULL";
+/// An upload that does not keep the protocol, or is not what its header announced.
+inline constexpr absl::string_view kReasonConditionUpload = "CONDITION_UPLOAD";
+/// A tenant wants more than its share.
+inline constexpr absl::string_view kReasonTenantQuota = "TENANT_QUOTA";
+
 }  // namespace ltx::server
 
 #endif  // LTX_SERVER_REASONS_H_

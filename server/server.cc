@@ -23,6 +23,8 @@
 #include "kernels/cpu/cpu_device.h"
 #include "kernels/status_macros.h"
 #include "proto/ltx/version.h"
+#include "server/condition/condition_service.h"
+#include "server/condition/condition_store.h"
 #include "server/logging.h"
 #include "server/metrics/metrics_endpoint.h"
 #include "server/metrics/server_metrics.h"
@@ -108,6 +110,33 @@ absl::StatusOr<std::unique_ptr<cpu::CpuDevice>> OpenDevice(const ServerConfig& c
   return cpu::CpuDevice::Create(options);
 }
 
+ConditionStore::Options StoreOptions(const ConditionConfig& config) {
+  ConditionStore::Options options;
+  options.budget_bytes = config.store_bytes;
+  options.tenant_budget_bytes = config.tenant_bytes;
+  options.max_upload_bytes = config.max_bytes;
+  options.max_uploads = config.max_uploads;
+  options.ttl = absl::Seconds(config.ttl_seconds);
+  return options;
+}
+
+ConditionService::Options UploadOptions(const ConditionConfig& config,
+                                        const pipeline::Model* model) {
+  ConditionService::Options options;
+  options.upload_limit = absl::Seconds(config.upload_seconds);
+  media::MediaLimits& limits = options.inspect.limits;
+  limits.max_pixels = config.max_pixels;
+  limits.max_frames = config.max_frames;
+  limits.max_seconds = config.max_seconds;
+  limits.max_decoded_bytes = config.max_decoded_bytes;
+  options.inspect.check_prompt = [model](absl::string_view text) {
+    pipeline::GenerationRequest request = model->DefaultRequest();
+    request.prompt = std::string(text);
+    return model->Validate(request);
+  };
+  return options;
+}
+
 absl::StatusOr<std::unique_ptr<grpc::Server>> Listen(const ServerConfig& config,
                                                      VideoService* service, int* port) {
   grpc::EnableDefaultHealthCheckService(true);
@@ -154,7 +183,13 @@ absl::Status RunServer(const ServerConfig& config) {
   service_options.model_path = config.model;
   service_options.threads = device->threads();
   ServerMetrics metrics;
-  VideoService service(model.get(), std::move(service_options), &metrics);
+  // Uploads lie in the host's memory, which is the device's own only on a CPU.
+  MemoryLedger host_ledger;
+  ConditionStore condition_store(StoreOptions(config.condition),
+                                 device->name() == "cpu" ? &device->ledger() : &host_ledger,
+                                 &metrics);
+  ConditionService conditions(UploadOptions(config.condition, model.get()), &condition_store);
+  VideoService service(model.get(), std::move(service_options), &metrics, &conditions);
   int port = 0;
   LTX_ASSIGN_OR_RETURN(const std::unique_ptr<grpc::Server> server, Listen(config, &service, &port));
   grpc::HealthCheckServiceInterface* health = server->GetHealthCheckService();

@@ -21,6 +21,9 @@ namespace {
 /// How often streams are looked at; ten times as often as they may be silent.
 constexpr absl::Duration kHeartbeatTick = absl::Seconds(1);
 
+/// Whose uploads a call sees.
+constexpr char kTenant[] = "default";
+
 /// "MemAvailable" of the machine in bytes, everybody's use included; 0 if it is not to be had.
 int64_t SystemAvailableBytes() {
   std::ifstream file("/proc/meminfo");
@@ -41,20 +44,14 @@ void CountRefused(const absl::Status& status, ServerMetrics* metrics) {
                                            : absl::StatusCodeToString(status.code()));
 }
 
-/// Ends a client stream with a status as soon as it is there.
-class RefusingReadReactor final : public grpc::ServerReadReactor<v1::ConditionRequest> {
- public:
-  explicit RefusingReadReactor(const absl::Status& status) { Finish(ToWire(status)); }
-  void OnDone() override { delete this; }
-};
-
 }  // namespace
 
 VideoService::VideoService(const pipeline::Model* model, VideoServiceOptions options,
-                           ServerMetrics* metrics)
+                           ServerMetrics* metrics, ConditionService* conditions)
     : model_(model),
       options_(std::move(options)),
       metrics_(metrics),
+      conditions_(conditions),
       started_(absl::Now()),
       id_prefix_(absl::StrFormat("%08x", static_cast<uint32_t>(absl::ToUnixSeconds(started_)))),
       executor_(options_.queue_capacity),
@@ -77,8 +74,10 @@ VideoService::~VideoService() {
 
 absl::Status VideoService::Start(const v1::GenerateVideoRequest& request, absl::Time deadline,
                                  const std::shared_ptr<GenerationStream>& stream) {
+  LTX_ASSIGN_OR_RETURN(const v1::GenerateVideoRequest resolved,
+                       conditions_->Resolve(kTenant, request));
   LTX_ASSIGN_OR_RETURN(pipeline::GenerationRequest mapped,
-                       FromWire(request, model_->DefaultRequest()));
+                       FromWire(resolved, model_->DefaultRequest()));
   LTX_RETURN_IF_ERROR(model_->Validate(mapped));
   OutputTarget target;
   target.work_dir = options_.work_dir;
@@ -120,12 +119,17 @@ grpc::ServerWriteReactor<v1::GenerateVideoEvent>* VideoService::GenerateVideo(
   return stream.get();
 }
 
-grpc::ServerReadReactor<v1::ConditionRequest>* VideoService::Condition(grpc::CallbackServerContext*,
-                                                                       v1::ConditionResponse*) {
-  return std::make_unique<RefusingReadReactor>(
-             absl::UnimplementedError("Condition is not implemented yet: conditioning on images, "
-                                      "clips or sounds needs encoders that this build lacks"))
-      .release();
+grpc::ServerReadReactor<v1::ConditionRequest>* VideoService::Condition(
+    grpc::CallbackServerContext*, v1::ConditionResponse* response) {
+  return conditions_->Receive(kTenant, response);
+}
+
+grpc::ServerUnaryReactor* VideoService::DeleteCondition(grpc::CallbackServerContext* context,
+                                                        const v1::DeleteConditionRequest* request,
+                                                        v1::DeleteConditionResponse*) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  reactor->Finish(ToWire(conditions_->store().Delete(kTenant, request->handle())));
+  return reactor;
 }
 
 grpc::ServerUnaryReactor* VideoService::Health(grpc::CallbackServerContext* context,

@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "engine/pipeline/model.h"
 #include "proto/ltx/v1/video_service.grpc.pb.h"
+#include "server/condition/condition_service.h"
 #include "server/executor.h"
 #include "server/generation_stream.h"
 #include "server/metrics/server_metrics.h"
@@ -31,8 +32,9 @@ struct VideoServiceOptions {
 /// ltx.v1.VideoService over one model.
 class VideoService final : public v1::VideoService::CallbackService {
  public:
-  /// `model` and `metrics` must outlive the service.
-  VideoService(const pipeline::Model* model, VideoServiceOptions options, ServerMetrics* metrics);
+  /// All must outlive the service.
+  VideoService(const pipeline::Model* model, VideoServiceOptions options, ServerMetrics* metrics,
+               ConditionService* conditions);
   ~VideoService() override;
 
   /// Stops accepting, ends waiting jobs, gives the running one `grace`.
@@ -45,6 +47,9 @@ class VideoService final : public v1::VideoService::CallbackService {
       grpc::CallbackServerContext* context, const v1::GenerateVideoRequest* request) override;
   grpc::ServerReadReactor<v1::ConditionRequest>* Condition(
       grpc::CallbackServerContext* context, v1::ConditionResponse* response) override;
+  grpc::ServerUnaryReactor* DeleteCondition(grpc::CallbackServerContext* context,
+                                            const v1::DeleteConditionRequest* request,
+                                            v1::DeleteConditionResponse* response) override;
   grpc::ServerUnaryReactor* Health(grpc::CallbackServerContext* context,
                                    const v1::HealthRequest* request,
                                    v1::HealthResponse* response) override;
@@ -59,6 +64,7 @@ class VideoService final : public v1::VideoService::CallbackService {
   const pipeline::Model* const model_;
   const VideoServiceOptions options_;
   ServerMetrics* const metrics_;
+  ConditionService* const conditions_;
   const absl::Time started_;
   std::atomic<int> running_phase_{v1::PHASE_UNSPECIFIED};
   std::atomic<uint64_t> next_job_{1};
