@@ -2,6 +2,7 @@
 #define LTX_SERVER_CONFIG_H_
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -45,11 +46,24 @@ struct ServerConfig {
   int threads = 0;
   /// Dtype of weights and activations: "auto" (f32 on a CPU, bf16 on a GPU), "f32" or "bf16".
   std::string compute_dtype = "auto";
-  /// Jobs that may wait; one more is refused.
+  /// Jobs of one class that may wait; one more is refused.
   int queue_capacity = 64;
+  /// Seconds that a job may wait for its start; 0: as long as it likes.
+  double queue_timeout_seconds = 0;
+  /// Shares of the device by tenant; 1 for those not named.
+  std::map<std::string, double> tenant_weights;
+  /// Folder for jobs and clips that survive the process; empty: they do not.
+  std::string state_dir;
+  /// MiB of finished clips to keep.
+  int artifact_quota_mib = 4096;
+  /// Seconds for which a finished job is remembered; a day.
+  double job_ttl_seconds = 86400;
+  /// Finished jobs to remember at the most. Without state_dir each clip holds an open file, of
+  /// which systems commonly give a process 1024.
+  int job_history = 500;
   /// Folders below which a request may have its file written; none: media are streamed only.
   std::vector<std::string> output_roots;
-  /// Scratch for clips on their way to a client; empty: the system's folder for temporary files.
+  /// Scratch for clips without a state_dir; empty: the system's folder for temporary files.
   std::string work_dir;
   /// Seconds that the running job gets to finish after SIGTERM.
   double drain_seconds = 30.0;
@@ -58,6 +72,22 @@ struct ServerConfig {
   /// Device memory for the encoded forms of the prompts seen last; 0: none are kept.
   int64_t prompt_cache_bytes = int64_t{256} << 20;
   ConditionConfig condition;
+  /// PEM files of the server's certificate chain and key; empty: no TLS.
+  std::string tls_cert;
+  std::string tls_key;
+  /// PEM file of the authorities whose certificates clients must show; empty: none is asked for.
+  std::string tls_client_ca;
+  /// File of bearer tokens, one "TENANT TOKEN" a line; empty: none is asked for.
+  std::string token_file;
+  /// Take tokens without TLS on a port that other machines reach, e.g. behind a proxy that ends
+  /// TLS.
+  bool allow_insecure_token = false;
+  /// Jobs of one tenant that may wait and run at a time; 0: as many as the queue takes.
+  int tenant_max_jobs = 0;
+  /// Largest message that a client may send.
+  int max_message_bytes = 4 << 20;
+  /// Calls at a time on one connection.
+  int max_concurrent_streams = 128;
   /// Server reflection, for tools such as grpcurl.
   bool reflection = true;
   /// "trace", "debug", "info", "warn", "error".

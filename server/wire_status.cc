@@ -9,6 +9,7 @@
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 #include "server/reasons.h"
+#include "server/rpc_details.h"
 
 namespace ltx::server {
 namespace {
@@ -56,19 +57,7 @@ grpc::Status ToWire(const absl::Status& status, absl::Duration retry_after) {
     add("value", detail->value);
     add("legal", detail->legal);
     details.add_details()->PackFrom(info);
-    if (absl::IsNotFound(status) && !detail->value.empty()) {
-      google::rpc::ResourceInfo resource;
-      resource.set_resource_type(detail->field);
-      resource.set_resource_name(Printable(detail->value));
-      resource.set_description(Shortened(status.message()));
-      details.add_details()->PackFrom(resource);
-    } else if (detail->reason == kReasonTenantQuota) {
-      google::rpc::QuotaFailure quota;
-      google::rpc::QuotaFailure::Violation* violation = quota.add_violations();
-      violation->set_subject(detail->field);
-      violation->set_description(Shortened(status.message()));
-      details.add_details()->PackFrom(quota);
-    } else if (!detail->field.empty()) {
+    if (!detail->field.empty()) {
       google::rpc::BadRequest bad_request;
       google::rpc::BadRequest::FieldViolation* violation = bad_request.add_field_violations();
       violation->set_field(detail->field);
@@ -76,6 +65,7 @@ grpc::Status ToWire(const absl::Status& status, absl::Duration retry_after) {
       details.add_details()->PackFrom(bad_request);
     }
   }
+  AppendRpcDetails(status, &details);
   if (retry_after > absl::ZeroDuration()) {
     google::rpc::RetryInfo retry;
     retry.mutable_retry_delay()->set_seconds(absl::ToInt64Seconds(retry_after) + 1);

@@ -11,8 +11,7 @@ namespace ltx::server {
 /// The status as it goes over the wire: the same code and message, and google.rpc details from the
 /// ErrorDetail that it carries: ErrorInfo (reason, domain "ltx-server", metadata field / value /
 /// legal) and, if a field is named, BadRequest. A message above 1 KiB is cut, since headers are
-/// limited. NOT_FOUND with a value carries ResourceInfo (type: the field), TENANT_QUOTA carries
-/// QuotaFailure. `retry_after`, if positive, adds RetryInfo.
+/// limited. `retry_after`, if positive, adds RetryInfo.
 grpc::Status ToWire(const absl::Status& status, absl::Duration retry_after = absl::ZeroDuration());
 
 }  // namespace ltx::server

@@ -60,28 +60,5 @@ TEST(ToWireTest, CutsLongMessagesBetweenCharacters) {
 
 TEST(ToWireTest, OkStaysOk) { EXPECT_TRUE(ToWire(absl::OkStatus()).ok()); }
 
-TEST(ToWireTest, WhatIsNotThereIsAResource) {
-  const absl::Status status = pipeline::WithDetail(
-      absl::NotFoundError("no such"), {"CONDITION_NOT_FOUND", "ltx.v1.Condition", "image:1", ""});
-  google::rpc::Status details;
-  ASSERT_TRUE(details.ParseFromString(ToWire(status).error_details()));
-  ASSERT_EQ(details.details_size(), 2);
-  google::rpc::ResourceInfo resource;
-  ASSERT_TRUE(details.details(1).UnpackTo(&resource));
-  EXPECT_EQ(resource.resource_type(), "ltx.v1.Condition");
-  EXPECT_EQ(resource.resource_name(), "image:1");
-}
-
-TEST(ToWireTest, ASharedBudgetIsAQuota) {
-  const absl::Status status = pipeline::WithDetail(absl::ResourceExhaustedError("too much"),
-                                                   {"TENANT_QUOTA", "tenant/jobs", "9", "8"});
-  google::rpc::Status details;
-  ASSERT_TRUE(details.ParseFromString(ToWire(status).error_details()));
-  ASSERT_EQ(details.details_size(), 2);
-  google::rpc::QuotaFailure quota;
-  ASSERT_TRUE(details.details(1).UnpackTo(&quota));
-  EXPECT_EQ(quota.violations(0).subject(), "tenant/jobs");
-}
-
 }  // namespace
 }  // namespace ltx::server

@@ -13,6 +13,7 @@
 #include "kernels/allocation.h"
 #include "kernels/cpu/host_heap.h"
 #include "kernels/cpu/onednn.h"
+#include "kernels/cpu/op_scratch.h"
 #include "kernels/status_macros.h"
 
 namespace ltx::cpu {
@@ -62,6 +63,7 @@ absl::StatusOr<std::unique_ptr<CpuDevice>> CpuDevice::Create(const CpuDeviceOpti
   HostMemory* memory = options.memory == nullptr ? &ProcessHeap() : options.memory;
   auto device = absl::WrapUnique(new CpuDevice(threads, memory));
   LTX_ASSIGN_OR_RETURN(device->onednn_, OneDnn::Create(threads));
+  device->op_scratch_ = std::make_unique<CpuOpScratch>(threads, device->onednn_->native_bf16());
   return device;
 }
 
@@ -85,6 +87,8 @@ std::string CpuDevice::description() const {
 
 MemoryLedger& CpuDevice::ledger() { return ledger_; }
 
+const OpScratch& CpuDevice::op_scratch() const { return *op_scratch_; }
+
 absl::StatusOr<Tensor> CpuDevice::Allocate(const Shape& shape, DType dtype, MemoryOwner owner) {
   LTX_ASSIGN_OR_RETURN(const int64_t bytes, TensorBytes(shape, dtype));
   void* block = nullptr;
@@ -106,6 +110,14 @@ absl::Status CpuDevice::Upload(absl::Span<const uint8_t> bytes, const Tensor& te
 absl::Status CpuDevice::Download(const Tensor& tensor, absl::Span<uint8_t> bytes) {
   LTX_RETURN_IF_ERROR(CheckTransfer("download", tensor, bytes.size()));
   if (!bytes.empty()) std::memcpy(bytes.data(), tensor.raw(), bytes.size());
+  return absl::OkStatus();
+}
+
+absl::Status CpuDevice::Copy(const Tensor& from, Tensor* to) {
+  LTX_RETURN_IF_ERROR(CheckCopy(from, *to));
+  if (from.num_bytes() > 0) {
+    std::memcpy(to->raw(), from.raw(), static_cast<size_t>(from.num_bytes()));
+  }
   return absl::OkStatus();
 }
 

@@ -246,7 +246,6 @@ TEST_F(ConditionServiceTest, ResolvesHandlesOfARequest) {
   reference->set_handle(prompt.handle());
   EXPECT_EQ(field(request), "conditions[0].handle");
   reference->set_handle("image:0");
-  EXPECT_EQ(field(request), "ltx.v1.Condition");
   EXPECT_EQ(conditions_->Resolve("me", request).status().code(), absl::StatusCode::kNotFound);
 }
 

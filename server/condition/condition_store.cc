@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "engine/media/media_errors.h"
 #include "engine/pipeline/error_details.h"
+#include "google/rpc/error_details.pb.h"
 #include "kernels/status_macros.h"
 #include "server/reasons.h"
+#include "server/rpc_details.h"
 
 namespace ltx::server {
 namespace {
@@ -17,7 +20,7 @@ constexpr int64_t kMinGrowthBytes = 64 * 1024;
 
 absl::Status Full(const std::string& message, const std::string& value, const std::string& legal) {
   return pipeline::WithDetail(absl::ResourceExhaustedError(message),
-                              {std::string(kReasonConditionStoreFull), "data", value, legal});
+                              {std::string(kReasonConditionStoreFull), "", value, legal});
 }
 
 }  // namespace
@@ -73,11 +76,17 @@ absl::Status ConditionStore::Reserve(Upload* upload, int64_t bytes) {
     if (EvictOne(upload->tenant_)) continue;
     const std::string need = absl::StrCat(upload->reserved_ + bytes);
     const std::string have = absl::StrCat(options_.tenant_budget_bytes);
-    return pipeline::WithDetail(
-        absl::ResourceExhaustedError(absl::StrCat("the upload needs ", need, " bytes; tenant ",
-                                                  upload->tenant_, " may hold ", have,
-                                                  ", uploads under way included")),
-        {std::string(kReasonTenantQuota), "tenant/condition_bytes", need, have});
+    absl::Status status =
+        pipeline::WithDetail(absl::ResourceExhaustedError(absl::StrCat(
+                                 "the upload needs ", need, " bytes; tenant ", upload->tenant_,
+                                 " may hold ", have, ", uploads under way included")),
+                             {std::string(kReasonTenantQuota), "", need, have});
+    google::rpc::QuotaFailure quota;
+    google::rpc::QuotaFailure::Violation* const violation = quota.add_violations();
+    violation->set_subject(absl::StrCat("tenant:", upload->tenant_, "/condition_bytes"));
+    violation->set_description(absl::StrCat("need ", need, ", may hold ", have));
+    AttachRpcDetail(quota, &status);
+    return status;
   }
   while (totals_.stored_bytes + totals_.reserved_bytes + bytes > options_.budget_bytes) {
     if (EvictOne("")) continue;
@@ -146,13 +155,19 @@ void ConditionStore::Touch(List::iterator stored) {
 }
 
 absl::Status ConditionStore::NotFound(const std::string& handle) const {
-  return pipeline::WithDetail(
-      absl::NotFoundError(absl::StrCat("no uploaded material \"", handle.substr(0, 100),
+  // As much of it as a handle can have: what does not exist may be anything.
+  const std::string shown = handle.substr(0, 100);
+  absl::Status status = pipeline::WithDetail(
+      absl::NotFoundError(absl::StrCat("no uploaded material \"", shown,
                                        "\": it was never there, or it was deleted, expired ",
                                        absl::ToInt64Seconds(options_.ttl),
                                        " s after its last use, or made room for other uploads")),
-      {std::string(kReasonConditionNotFound), "ltx.v1.Condition", handle.substr(0, 100),
-       "a handle that Condition returned"});
+      {std::string(kReasonConditionNotFound), "", shown, "a handle that Condition returned"});
+  google::rpc::ResourceInfo resource;
+  resource.set_resource_type("ltx.v1.Condition");
+  resource.set_resource_name(absl::CHexEscape(shown));
+  AttachRpcDetail(resource, &status);
+  return status;
 }
 
 absl::StatusOr<ConditionStore::Entry> ConditionStore::Find(const std::string& tenant,
