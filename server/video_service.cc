@@ -1,6 +1,5 @@
 #include "server/video_service.h"
 
-#include <fstream>
 #include <optional>
 #include <utility>
 
@@ -20,19 +19,6 @@ namespace {
 
 /// How often streams are looked at; ten times as often as they may be silent.
 constexpr absl::Duration kHeartbeatTick = absl::Seconds(1);
-
-/// "MemAvailable" of the machine in bytes, everybody's use included; 0 if it is not to be had.
-int64_t SystemAvailableBytes() {
-  std::ifstream file("/proc/meminfo");
-  std::string key;
-  int64_t kibibytes;
-  std::string unit;
-  while (file >> key >> kibibytes) {
-    std::getline(file, unit);
-    if (key == "MemAvailable:") return kibibytes * 1024;
-  }
-  return 0;
-}
 
 void CountRefused(const absl::Status& status, ServerMetrics* metrics) {
   metrics->CountRequest("", "", status.code());
@@ -61,8 +47,9 @@ VideoService::VideoService(const pipeline::Model* model, VideoServiceOptions opt
       heartbeat_([this] { HeartbeatLoop(); }) {
   metrics_->SetSource([this] {
     const text::PromptCache::Stats prompts = model_->prompt_cache_stats();
-    return ServerMetrics::Reading{model_->device().ledger().Read(), SystemAvailableBytes(),
-                                  executor_.Read().waiting, prompts.hits, prompts.misses};
+    return ServerMetrics::Reading{model_->device().ledger().Read(),
+                                  model_->device().SystemAvailableBytes(), executor_.Read().waiting,
+                                  prompts.hits, prompts.misses};
   });
 }
 
@@ -166,8 +153,8 @@ void VideoService::FillHealth(v1::HealthResponse* response) const {
   device->set_name(model_->device().name());
   device->set_description(model_->device().description());
   device->set_compute_dtype(model_->compute_dtype() == DType::kBF16 ? "bf16" : "f32");
-  device->set_threads(options_.threads);
-  device->set_system_available_bytes(SystemAvailableBytes());
+  device->set_threads(model_->device().properties().threads);
+  device->set_system_available_bytes(model_->device().SystemAvailableBytes());
   AddMemory(model_->device().ledger().Read(), response->mutable_memory());
 
   v1::QueueInfo* info = response->mutable_queue();

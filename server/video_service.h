@@ -25,7 +25,6 @@ struct VideoServiceOptions {
   std::string work_dir;
   /// For Health.
   std::string model_path;
-  int threads = 0;
 };
 
 /// ltx.v1.VideoService over one model.
