@@ -74,6 +74,7 @@ absl::StatusOr<const SafetensorsFile::Entry*> WeightLoader::Consume(absl::string
 absl::StatusOr<Tensor> WeightLoader::Convert(absl::string_view name, const Shape& shape,
                                              DType dtype, MemoryOwner owner) {
   LTX_ASSIGN_OR_RETURN(const SafetensorsFile::Entry* entry, Consume(name, shape));
+  if (!device_->holds_data()) return device_->Allocate(shape, dtype, owner);
   if (entry->dtype != dtype) {
     return TensorFromFloats(*device_, DecodeFloats(*entry), shape, dtype, owner);
   }

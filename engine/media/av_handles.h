@@ -1,6 +1,7 @@
 #ifndef LTX_ENGINE_MEDIA_AV_HANDLES_H_
 #define LTX_ENGINE_MEDIA_AV_HANDLES_H_
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -34,6 +35,10 @@ using SwsPtr = std::unique_ptr<SwsContext, AvDeleter>;
 /// "WHAT: libav text". A full disk and lack of memory are RESOURCE_EXHAUSTED, broken input is
 /// INVALID_ARGUMENT, all else INTERNAL.
 absl::Status AvStatus(int error, absl::string_view what);
+
+/// AVCodecContext::max_pixels for pictures of at most `pixels`: libav* counts rows rounded up to 64
+/// pixels, and no row count that a real picture has goes beyond 16 bits.
+constexpr int64_t DecoderMaxPixels(int64_t pixels) { return pixels + int64_t{64} * 65536; }
 
 /// Keeps libav* from writing to stderr: what goes wrong comes back as a status. Call it before any
 /// other use.

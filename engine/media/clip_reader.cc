@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/media/av_handles.h"
+#include "engine/media/rgb_converter.h"
 #include "kernels/status_macros.h"
 
 extern "C" {
@@ -76,10 +77,7 @@ class Collector {
   const std::string path_;
   const ClipLimits limits_;
   DecodedClip* const clip_;
-  SwsPtr scaler_;
-  /// The picture as RGB in rows with padding: the scaler works in blocks of pixels, and without
-  /// room behind a row it leaves out the last ones or writes beyond the buffer.
-  FramePtr picture_;
+  RgbConverter converter_{SWS_BILINEAR};
   std::vector<std::vector<float>> channels_;
 };
 
@@ -91,41 +89,21 @@ absl::Status Collector::AddPicture(const AVFrame& frame) {
     clip_->pixel_format = av_get_pix_fmt_name(format);
     clip_->color_space = av_color_space_name(frame.colorspace);
     clip_->color_range = av_color_range_name(frame.color_range);
-    scaler_.reset(sws_getContext(frame.width, frame.height, format, frame.width, frame.height,
-                                 AV_PIX_FMT_RGB24, SWS_BILINEAR, nullptr, nullptr, nullptr));
-    if (scaler_ == nullptr) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(path_, ": no conversion from ", clip_->pixel_format, " to RGB"));
-    }
-    const bool bt709 = frame.colorspace == AVCOL_SPC_BT709;
-    sws_setColorspaceDetails(scaler_.get(),
-                             sws_getCoefficients(bt709 ? SWS_CS_ITU709 : SWS_CS_ITU601),
-                             frame.color_range == AVCOL_RANGE_JPEG,
-                             sws_getCoefficients(SWS_CS_ITU709), 1, 0, 1 << 16, 1 << 16);
-    picture_.reset(av_frame_alloc());
-    if (picture_ == nullptr) return AvStatus(AVERROR(ENOMEM), path_);
-    picture_->format = AV_PIX_FMT_RGB24;
-    picture_->width = frame.width;
-    picture_->height = frame.height;
-    const int error = av_frame_get_buffer(picture_.get(), 0);
-    if (error < 0) return AvStatus(error, path_);
   } else if (frame.width != clip_->width || frame.height != clip_->height) {
     return absl::InvalidArgumentError(absl::StrCat(path_, ": the picture size changes"));
   }
-  const size_t row = static_cast<size_t>(clip_->width) * 3;
-  const size_t bytes = row * clip_->height;
+  const size_t bytes = static_cast<size_t>(clip_->width) * clip_->height * 3;
   if (clip_->num_frames >= limits_.max_frames ||
       static_cast<int64_t>(clip_->frames.size() + bytes) > limits_.max_frame_bytes) {
     return absl::ResourceExhaustedError(absl::StrCat(path_, " has more than ", clip_->num_frames,
                                                      " frames of ", clip_->width, " x ",
                                                      clip_->height, ", above the limit"));
   }
-  sws_scale(scaler_.get(), frame.data, frame.linesize, 0, frame.height, picture_->data,
-            picture_->linesize);
-  for (int y = 0; y < clip_->height; ++y) {
-    const uint8_t* const line =
-        picture_->data[0] + static_cast<ptrdiff_t>(y) * picture_->linesize[0];
-    clip_->frames.insert(clip_->frames.end(), line, line + row);
+  clip_->frames.resize(clip_->frames.size() + bytes);
+  const absl::Status converted =
+      converter_.Convert(frame, absl::MakeSpan(clip_->frames).last(bytes));
+  if (!converted.ok()) {
+    return absl::Status(converted.code(), absl::StrCat(path_, ": ", converted.message()));
   }
   ++clip_->num_frames;
   return absl::OkStatus();

@@ -31,8 +31,10 @@ absl::StatusOr<std::unique_ptr<Model>> Model::Load(Device* device,
   std::unique_ptr<Model> model(new Model());
   model->device_ = device;
   model->compute_dtype_ = options.compute_dtype;
+  model->options_ = options;
   LTX_RETURN_IF_ERROR(model->Describe(files, options));
-  LTX_ASSIGN_OR_RETURN(model->parts_, LoadParts(device, files, options.compute_dtype));
+  LTX_ASSIGN_OR_RETURN(model->parts_, LoadParts(device, files, options.compute_dtype,
+                                                 options.tokenizer));
   model->parts_->prompt_cache =
       std::make_unique<text::PromptCache>(device, options.prompt_cache_bytes);
   LTX_RETURN_IF_ERROR(model->CheckGrid());

@@ -36,6 +36,8 @@ struct ModelOptions {
   std::optional<checkpoint::ModelKind> kind;
   /// Device memory for the contexts of the prompts seen last; 0: every job encodes its prompt.
   int64_t prompt_cache_bytes = 0;
+  /// Of another model of the same files, so that it need not be made again.
+  std::shared_ptr<const text::Tokenizer> tokenizer;
 };
 
 /// A model set on a device: text encoder, transformer, VAE decoder, spatial upsampler (if there is
@@ -55,6 +57,8 @@ class Model {
 
   Device& device() const { return *device_; }
   DType compute_dtype() const { return compute_dtype_; }
+  /// What it was loaded with, defaults of the caller included.
+  const ModelOptions& options() const { return options_; }
 
   /// The set's name, e.g. "ltx-tiny".
   const std::string& name() const { return name_; }
@@ -91,6 +95,7 @@ class Model {
 
   Device* device_ = nullptr;
   DType compute_dtype_ = DType::kF32;
+  ModelOptions options_;
   std::string name_, kind_, version_;
   RequestDefaults defaults_;
   RequestLimits limits_;

@@ -31,6 +31,7 @@ absl::StatusOr<WeightSet> WeightsBelow(
 }
 
 absl::Status LoadTransformerAndText(Device* device, const ModelSet& files, DType dtype,
+                                    std::shared_ptr<const text::Tokenizer> tokenizer,
                                     ModelParts* parts) {
   WeightSet weights;
   LTX_RETURN_IF_ERROR(weights.Add(files.transformer_file));
@@ -43,6 +44,7 @@ absl::Status LoadTransformerAndText(Device* device, const ModelSet& files, DType
                        text::LoadGemmaAssets(files.text_encoder_path));
   text::PromptEncoderOptions options;
   options.compute = dtype;
+  options.tokenizer = std::move(tokenizer);
   LTX_ASSIGN_OR_RETURN(
       text::PromptEncoder encoder,
       text::PromptEncoder::Load(device, assets, files.text_projection, weights, options));
@@ -85,10 +87,12 @@ absl::Status LoadAudio(Device* device, const ModelSet& files, DType dtype, Model
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<ModelParts>> LoadParts(Device* device, const ModelSet& files,
-                                                      DType compute_dtype) {
+absl::StatusOr<std::unique_ptr<ModelParts>> LoadParts(
+    Device* device, const ModelSet& files, DType compute_dtype,
+    std::shared_ptr<const text::Tokenizer> tokenizer) {
   auto parts = std::make_unique<ModelParts>();
-  LTX_RETURN_IF_ERROR(LoadTransformerAndText(device, files, compute_dtype, parts.get()));
+  LTX_RETURN_IF_ERROR(
+      LoadTransformerAndText(device, files, compute_dtype, std::move(tokenizer), parts.get()));
   LTX_RETURN_IF_ERROR(LoadVideo(device, files, compute_dtype, parts.get()));
   LTX_RETURN_IF_ERROR(LoadAudio(device, files, compute_dtype, parts.get()));
   // The generation from which the reference samples stage 1 with injected noise

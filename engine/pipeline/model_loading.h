@@ -11,10 +11,11 @@
 namespace ltx::pipeline {
 
 /// Loads the components of a set, which Open() has checked against each other, onto the device.
-/// `compute_dtype` is kF32 or kBF16. Errors are those of the components' loaders.
-absl::StatusOr<std::unique_ptr<ModelParts>> LoadParts(Device* device,
-                                                      const checkpoint::ModelSet& files,
-                                                      DType compute_dtype);
+/// `compute_dtype` is kF32 or kBF16; `tokenizer` is that of another model of the same files, or
+/// null. Errors are those of the components' loaders.
+absl::StatusOr<std::unique_ptr<ModelParts>> LoadParts(
+    Device* device, const checkpoint::ModelSet& files, DType compute_dtype,
+    std::shared_ptr<const text::Tokenizer> tokenizer);
 
 }  // namespace ltx::pipeline
 

@@ -47,12 +47,16 @@ absl::StatusOr<PromptEncoder> PromptEncoder::Load(Device* device, const GemmaAss
   }
   LTX_ASSIGN_OR_RETURN(const checkpoint::GemmaConfig gemma,
                        checkpoint::ParseGemmaConfig(assets.config));
-  LTX_ASSIGN_OR_RETURN(
-      Tokenizer tokenizer,
-      Tokenizer::Create(assets.tokenizer_json, assets.tokenizer_config_json, options.limits));
-  if (tokenizer.max_id() >= gemma.vocab_size) {
+  std::shared_ptr<const Tokenizer> tokenizer = options.tokenizer;
+  if (tokenizer == nullptr) {
+    LTX_ASSIGN_OR_RETURN(
+        Tokenizer made,
+        Tokenizer::Create(assets.tokenizer_json, assets.tokenizer_config_json, options.limits));
+    tokenizer = std::make_shared<const Tokenizer>(std::move(made));
+  }
+  if (tokenizer->max_id() >= gemma.vocab_size) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "text encoder ", assets.source, ": the tokenizer has token id ", tokenizer.max_id(),
+        "text encoder ", assets.source, ": the tokenizer has token id ", tokenizer->max_id(),
         ", but gemma_config.text_config.vocab_size is ", gemma.vocab_size));
   }
   const WeightLoader tower_loader(device, &assets.weights, options.compute,
@@ -90,13 +94,13 @@ absl::StatusOr<PromptEncoder> PromptEncoder::Load(Device* device, const GemmaAss
 
 absl::StatusOr<PromptContexts> PromptEncoder::Encode(absl::string_view prompt,
                                                      const StageObserver& observer) {
-  LTX_ASSIGN_OR_RETURN(const TokenizedPrompt tokens, tokenizer_.Tokenize(prompt));
+  LTX_ASSIGN_OR_RETURN(const TokenizedPrompt tokens, tokenizer_->Tokenize(prompt));
   return EncodeTokens(tokens, observer);
 }
 
 absl::StatusOr<PromptContexts> PromptEncoder::EncodeTokens(const TokenizedPrompt& prompt,
                                                            const StageObserver& observer) {
-  const int64_t length = tokenizer_.limits().max_tokens;
+  const int64_t length = tokenizer_->limits().max_tokens;
   PromptContexts contexts;
   contexts.num_tokens = static_cast<int64_t>(prompt.ids.size());
   contexts.dropped_tokens = prompt.dropped_tokens;

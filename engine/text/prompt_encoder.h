@@ -2,6 +2,7 @@
 #define LTX_ENGINE_TEXT_PROMPT_ENCODER_H_
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -34,6 +35,9 @@ struct PromptEncoderOptions {
   /// kF32 or kBF16: of weights and activations.
   DType compute = DType::kBF16;
   TokenizerLimits limits;
+  /// Taken instead of making one of the assets, which is large work: that of another encoder of the
+  /// same files. `limits` must be its limits.
+  std::shared_ptr<const Tokenizer> tokenizer;
 };
 
 /// The whole way from a prompt to its contexts: tokenizer, language model, feature extractor and
@@ -54,7 +58,8 @@ class PromptEncoder {
                                             const checkpoint::WeightSet& transformer,
                                             const PromptEncoderOptions& options);
 
-  const Tokenizer& tokenizer() const { return tokenizer_; }
+  const Tokenizer& tokenizer() const { return *tokenizer_; }
+  const std::shared_ptr<const Tokenizer>& shared_tokenizer() const { return tokenizer_; }
   const checkpoint::GemmaConfig& tower_config() const { return tower_.config(); }
 
   /// INVALID_ARGUMENT for text that is not UTF-8 or too long; an empty prompt is legal.
@@ -69,7 +74,7 @@ class PromptEncoder {
                                               const StageObserver& observer = {});
 
  private:
-  PromptEncoder(Tokenizer tokenizer, TextTower tower, FeatureExtractor extractor,
+  PromptEncoder(std::shared_ptr<const Tokenizer> tokenizer, TextTower tower, FeatureExtractor extractor,
                 EmbeddingsConnector video, std::optional<EmbeddingsConnector> audio)
       : tokenizer_(std::move(tokenizer)),
         tower_(std::move(tower)),
@@ -77,7 +82,7 @@ class PromptEncoder {
         video_(std::move(video)),
         audio_(std::move(audio)) {}
 
-  Tokenizer tokenizer_;
+  std::shared_ptr<const Tokenizer> tokenizer_;
   TextTower tower_;
   FeatureExtractor extractor_;
   EmbeddingsConnector video_;

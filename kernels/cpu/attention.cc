@@ -9,6 +9,7 @@
 #include "kernels/cpu/attention_packing.h"
 #include "kernels/cpu/cpu_device.h"
 #include "kernels/cpu/fast_math.h"
+#include "kernels/cpu/op_scratch.h"
 #include "kernels/operand_check.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/tile_product.h"
@@ -313,6 +314,19 @@ absl::Status CheckAttention(const Columns& q, const Columns& k, const Columns& v
   return absl::OkStatus();
 }
 
+/// Equal tiles, and at least one per thread.
+int64_t TileQueries(int64_t planes, int64_t queries, int threads) {
+  planes = std::max<int64_t>(1, planes);
+  const int64_t tiles = std::max((queries + kMaxQueries - 1) / kMaxQueries,
+                                 std::min((threads + planes - 1) / planes, queries));
+  const int64_t tile = (queries + tiles - 1) / std::max<int64_t>(1, tiles);
+  return tile > kTileGrain ? RoundUp(tile, kTileGrain) : tile;
+}
+
+int64_t WorkersOf(const Geometry& g, int threads) {
+  return std::min<int64_t>(threads, g.batch * g.heads * g.tiles());
+}
+
 Geometry GeometryOf(const Columns& q, const Columns& k, const Columns& v,
                     const AttentionOptions& options, int threads) {
   Geometry g{};
@@ -335,16 +349,23 @@ Geometry GeometryOf(const Columns& q, const Columns& k, const Columns& v,
     g.bias_query_stride = options.bias.dim(2) == 1 ? 0 : g.keys;
     g.bias_batch_stride = options.bias.dim(0) == 1 ? 0 : options.bias.dim(2) * g.keys;
   }
-  // Equal tiles, and at least one per thread.
-  const int64_t planes = std::max<int64_t>(1, g.batch * g.heads);
-  const int64_t tiles = std::max((g.queries + kMaxQueries - 1) / kMaxQueries,
-                                 std::min((threads + planes - 1) / planes, g.queries));
-  g.tile = (g.queries + tiles - 1) / std::max<int64_t>(1, tiles);
-  if (g.tile > kTileGrain) g.tile = RoundUp(g.tile, kTileGrain);
+  g.tile = TileQueries(g.batch * g.heads, g.queries, threads);
   return g;
 }
 
 }  // namespace
+
+int64_t CpuOpScratch::Attention(const AttentionSize& size) const {
+  Geometry g{};
+  g.batch = size.batch;
+  g.heads = size.heads;
+  g.queries = size.queries;
+  g.width = size.head_dim;
+  g.value_width = size.head_dim;
+  if (g.batch * g.heads * g.queries == 0) return 0;
+  g.tile = TileQueries(g.batch * g.heads, g.queries, threads_);
+  return WorkersOf(g, threads_) * Scratch::Floats(g) * static_cast<int64_t>(sizeof(float));
+}
 
 absl::StatusOr<Tensor> CpuDevice::Attention(const Columns& q, const Columns& k, const Columns& v,
                                             const AttentionOptions& options) {
@@ -354,7 +375,7 @@ absl::StatusOr<Tensor> CpuDevice::Attention(const Columns& q, const Columns& k, 
                                             q.tensor.dtype(), MemoryOwner::kActivations));
   if (out.num_elements() == 0) return out;
   const int64_t tasks = g.batch * g.heads * g.tiles();
-  const int64_t workers = std::min<int64_t>(threads_, tasks);
+  const int64_t workers = WorkersOf(g, threads_);
   const int64_t floats = Scratch::Floats(g);
   LTX_ASSIGN_OR_RETURN(const Tensor workspace,
                        Workspace(workers * floats * static_cast<int64_t>(sizeof(float))));

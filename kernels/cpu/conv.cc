@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/conv_geometry.h"
 #include "kernels/cpu/cpu_device.h"
+#include "kernels/cpu/op_scratch.h"
 #include "kernels/operand_check.h"
 #include "kernels/cpu/packed_conv.h"
 #include "kernels/cpu/tile_product.h"
@@ -34,6 +35,18 @@ absl::Status CheckConvInput(absl::string_view operation, const Tensor& x, const 
 }
 
 }  // namespace
+
+int64_t CpuOpScratch::Conv(const ConvSize& size) const {
+  PackedConv weight;
+  weight.strips = (size.out_channels + kStripColumns - 1) / kStripColumns;
+  ConvTask task;
+  task.geometry.batch = size.batch;
+  task.geometry.channels = size.in_channels;
+  for (int axis = 0; axis < 3; ++axis) task.geometry.axes[axis].output = size.output[axis];
+  task.weight = &weight;
+  task.phases = size.phases;
+  return size.positions() == 0 ? 0 : ChooseConvBlocking(task, threads_).scratch_bytes();
+}
 
 absl::StatusOr<ConvWeight> CpuDevice::PackConv(const Tensor& weight, const Tensor& bias,
                                                bool transposed, MemoryOwner owner) {

@@ -13,6 +13,7 @@
 #include "kernels/allocation.h"
 #include "kernels/cpu/host_heap.h"
 #include "kernels/cpu/onednn.h"
+#include "kernels/cpu/op_scratch.h"
 #include "kernels/status_macros.h"
 
 namespace ltx::cpu {
@@ -62,6 +63,7 @@ absl::StatusOr<std::unique_ptr<CpuDevice>> CpuDevice::Create(const CpuDeviceOpti
   HostMemory* memory = options.memory == nullptr ? &ProcessHeap() : options.memory;
   auto device = absl::WrapUnique(new CpuDevice(threads, memory));
   LTX_ASSIGN_OR_RETURN(device->onednn_, OneDnn::Create(threads));
+  device->op_scratch_ = std::make_unique<CpuOpScratch>(threads, device->onednn_->native_bf16());
   return device;
 }
 
@@ -102,6 +104,8 @@ int64_t CpuDevice::SystemAvailableBytes() const {
   }
   return 0;
 }
+
+const OpScratch& CpuDevice::op_scratch() const { return *op_scratch_; }
 
 absl::StatusOr<Tensor> CpuDevice::Allocate(const Shape& shape, DType dtype, MemoryOwner owner) {
   LTX_ASSIGN_OR_RETURN(const int64_t bytes, TensorBytes(shape, dtype));

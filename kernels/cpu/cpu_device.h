@@ -33,6 +33,7 @@ class CpuDevice final : public Device {
   DeviceProperties properties() const override;
   MemoryLedger& ledger() override;
   int64_t SystemAvailableBytes() const override;
+  const OpScratch& op_scratch() const override;
 
   // cpu_device.cc
   absl::StatusOr<Tensor> Allocate(const Shape& shape, DType dtype, MemoryOwner owner) override;
@@ -148,6 +149,7 @@ class CpuDevice final : public Device {
   MemoryLedger ledger_;
   /// Engine, stream and the bounded primitive cache of oneDNN.
   std::unique_ptr<OneDnn> onednn_;
+  std::unique_ptr<const OpScratch> op_scratch_;
 };
 
 }  // namespace ltx::cpu

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/cpu/cpu_device.h"
 #include "kernels/cpu/fast_math.h"
+#include "kernels/cpu/op_scratch.h"
 #include "kernels/operand_check.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/vector.h"
@@ -17,6 +18,8 @@ namespace {
 /// not to show. Also the unit of parallel work, so that results do not depend on the thread count.
 constexpr int64_t kBlockPositions = 64;
 
+int64_t BlocksOf(int64_t positions) { return (positions + kBlockPositions - 1) / kBlockPositions; }
+
 /// One batch row: `positions` x `channels`.
 template <typename T>
 struct GroupNormInput {
@@ -24,7 +27,7 @@ struct GroupNormInput {
   int64_t positions;
   int64_t channels;
   int64_t groups;
-  int64_t blocks() const { return (positions + kBlockPositions - 1) / kBlockPositions; }
+  int64_t blocks() const { return BlocksOf(positions); }
 };
 
 /// sums[block, group] = sum over the block's positions and the group's channels of (x - mean)^power
@@ -97,6 +100,12 @@ void Moments(int threads, const GroupNormInput<T>& input, const T* weight, float
 
 }  // namespace
 
+int64_t CpuOpScratch::GroupNorm(const GroupNormSize& size) const {
+  const int64_t blocks = BlocksOf(size.positions);
+  return blocks * size.groups * static_cast<int64_t>(sizeof(double)) +
+         (blocks + 2) * size.channels * static_cast<int64_t>(sizeof(float));
+}
+
 absl::StatusOr<Tensor> CpuDevice::GroupNorm(const Tensor& x, const Tensor& weight,
                                             const Tensor& bias, const GroupNormOptions& options) {
   LTX_RETURN_IF_ERROR(CheckFloat("GroupNorm", x, 2));
@@ -111,11 +120,13 @@ absl::StatusOr<Tensor> CpuDevice::GroupNorm(const Tensor& x, const Tensor& weigh
   if (x.num_elements() == 0) return y;
 
   const int64_t positions = x.shape().num_rows() / x.dim(0);
-  const int64_t blocks = (positions + kBlockPositions - 1) / kBlockPositions;
-  const int64_t sums_bytes = blocks * options.groups * static_cast<int64_t>(sizeof(double));
-  const int64_t floats = (blocks + 2) * channels;
-  LTX_ASSIGN_OR_RETURN(const Tensor workspace,
-                       Workspace(sums_bytes + floats * static_cast<int64_t>(sizeof(float))));
+  GroupNormSize size;
+  size.positions = positions;
+  size.channels = channels;
+  size.groups = options.groups;
+  const int64_t sums_bytes =
+      BlocksOf(positions) * options.groups * static_cast<int64_t>(sizeof(double));
+  LTX_ASSIGN_OR_RETURN(const Tensor workspace, Workspace(op_scratch().GroupNorm(size)));
   GroupNormScratch scratch{};
   scratch.sums = workspace.data<double>();
   scratch.mean = reinterpret_cast<float*>(workspace.data<uint8_t>() + sums_bytes);

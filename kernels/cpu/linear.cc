@@ -7,6 +7,7 @@
 #include "kernels/cpu/cpu_device.h"
 #include "kernels/cpu/fast_math.h"
 #include "kernels/cpu/onednn.h"
+#include "kernels/cpu/op_scratch.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/vector.h"
 #include "kernels/operand_check.h"
@@ -66,7 +67,35 @@ void FillRows(int threads, Activation activation, const float* bias, int64_t row
 /// bytes of scratch: enough rows for a full-speed product, little against the activations.
 constexpr int64_t kScratchBytes = int64_t{8} << 20;
 
+/// How the operands of a product pass through f32, and by how many rows at a time.
+struct Widening {
+  bool source = false;
+  bool result = false;
+  int64_t group = 0;
+
+  int64_t row_bytes(int64_t in, int64_t out) const {
+    return ((source ? in : 0) + (result ? out : 0)) * SizeOf(DType::kF32);
+  }
+};
+
+Widening WideningOf(const LinearSize& size, bool widen_source) {
+  Widening widening;
+  widening.source = widen_source;
+  // An activation sees the sum before it is rounded, so a bf16 product goes through f32 then.
+  widening.result = size.dtype == DType::kBF16 && (widen_source || size.activation);
+  const int64_t row_bytes = widening.row_bytes(size.in, size.out);
+  widening.group = row_bytes == 0
+                       ? size.rows
+                       : std::min(size.rows, std::max<int64_t>(64, kScratchBytes / row_bytes));
+  return widening;
+}
+
 }  // namespace
+
+int64_t CpuOpScratch::Linear(const LinearSize& size) const {
+  const Widening widening = WideningOf(size, size.dtype == DType::kBF16 && !native_bf16_);
+  return widening.group * widening.row_bytes(size.in, size.out);
+}
 
 absl::StatusOr<LinearWeight> CpuDevice::PrepareLinear(const Tensor& weight, const Tensor& bias,
                                                       MemoryOwner owner) {
@@ -129,13 +158,16 @@ absl::StatusOr<Tensor> CpuDevice::Linear(const Tensor& x, const LinearWeight& we
     return y;
   }
 
-  // An activation sees the sum before it is rounded, so a bf16 product goes through f32 then.
-  const bool widen = packed.compute_dtype != packed.dtype;
-  const bool through_f32 =
-      y.dtype() == DType::kBF16 && (widen || options.activation != Activation::kNone);
-  const int64_t row_scratch = (widen ? in * 4 : 0) + (through_f32 ? out * 4 : 0);
-  const int64_t group =
-      row_scratch == 0 ? rows : std::min(rows, std::max<int64_t>(64, kScratchBytes / row_scratch));
+  LinearSize size;
+  size.rows = rows;
+  size.in = in;
+  size.out = out;
+  size.dtype = y.dtype();
+  size.activation = options.activation != Activation::kNone;
+  const Widening widening = WideningOf(size, packed.compute_dtype != packed.dtype);
+  const bool widen = widening.source;
+  const bool through_f32 = widening.result;
+  const int64_t group = widening.group;
   Tensor source_f32;
   Tensor product_f32;
   if (widen) {

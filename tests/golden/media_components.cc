@@ -8,9 +8,13 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "engine/media/audio_reader.h"
 #include "engine/media/clip_reader.h"
+#include "engine/media/image_reader.h"
 #include "engine/media/mp4_writer.h"
 #include "engine/media/pixel_convert.h"
+#include "engine/media/video_reader.h"
 #include "engine/pipeline/frame_rate.h"
 #include "kernels/dtype.h"
 #include "kernels/status_macros.h"
@@ -166,6 +170,89 @@ absl::Status RunEncodeVideo(const GoldenCase& golden, const GoldenContext&,
   return absl::OkStatus();
 }
 
+absl::Status RunImageDecode(const GoldenCase& golden, const GoldenContext&,
+                            GoldenOutputs* outputs) {
+  for (const std::string& name : golden.InputNames()) {
+    LTX_ASSIGN_OR_RETURN(const std::vector<uint8_t> file, golden.InputBytes(name));
+    LTX_ASSIGN_OR_RETURN(const media::DecodedImage image, media::DecodeImage(file, name));
+    outputs->SetInts(name, {image.height, image.width, 3}, Widen(image.rgb));
+    // Information only: what the reference makes of the same file.
+    if (name == "grey16_png") {
+      outputs->SetInts("stage.grey16_png_reference", {image.height, image.width, 3},
+                       Widen(image.rgb));
+    }
+  }
+  return absl::OkStatus();
+}
+
+/// Frames of a window, every `stride`-th of them, as [F, H, W, 3].
+absl::Status SetFrames(absl::Span<const uint8_t> file, absl::string_view name,
+                       const media::VideoWindow& window, int64_t stride, GoldenOutputs* outputs) {
+  std::vector<int64_t> kept;
+  int64_t index = 0;
+  LTX_ASSIGN_OR_RETURN(const media::VideoFacts facts,
+                       media::ReadVideo(file, name, {}, window, [&](absl::Span<const uint8_t> rgb) {
+                         if (index++ % stride == 0) kept.insert(kept.end(), rgb.begin(), rgb.end());
+                         return absl::OkStatus();
+                       }));
+  outputs->SetInts(name, {(index + stride - 1) / stride, facts.height, facts.width, 3}, kept);
+  return absl::OkStatus();
+}
+
+absl::Status RunVideoDecode(const GoldenCase& golden, const GoldenContext&,
+                            GoldenOutputs* outputs) {
+  // Every fourth frame of the whole clips is stored.
+  constexpr int64_t kStride = 4;
+  for (const std::string& name : golden.InputNames()) {
+    LTX_ASSIGN_OR_RETURN(const std::vector<uint8_t> file, golden.InputBytes(name));
+    LTX_RETURN_IF_ERROR(SetFrames(file, absl::StrCat(name, "_all"), {}, kStride, outputs));
+    if (name != "untagged") continue;
+    const nlohmann::json& windows = golden.params()["windows"];
+    media::VideoWindow by_time;
+    by_time.start_seconds = windows["time"][0].get<double>();
+    by_time.duration_seconds = windows["time"][1].get<double>();
+    LTX_RETURN_IF_ERROR(SetFrames(file, "untagged_time", by_time, 1, outputs));
+    media::VideoWindow by_frames;
+    by_frames.first_frame = windows["frames"][0].get<int64_t>();
+    by_frames.max_frames = windows["frames"][1].get<int64_t>();
+    LTX_RETURN_IF_ERROR(SetFrames(file, "untagged_frames", by_frames, 1, outputs));
+    LTX_ASSIGN_OR_RETURN(const media::VideoFacts facts,
+                         media::ReadVideo(file, name, {}, {}, nullptr));
+    outputs->SetInts("untagged_meta", {3}, {facts.frames, facts.height, facts.width});
+    outputs->SetDoubles("untagged_fps", {1},
+                        {static_cast<double>(facts.frame_rate_numerator) /
+                         static_cast<double>(facts.frame_rate_denominator)});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RunAudioDecode(const GoldenCase& golden, const GoldenContext&,
+                            GoldenOutputs* outputs) {
+  const auto set = [&](const std::string& input, const std::string& output,
+                       const media::AudioWindow& window) -> absl::Status {
+    LTX_ASSIGN_OR_RETURN(const std::vector<uint8_t> file, golden.InputBytes(input));
+    LTX_ASSIGN_OR_RETURN(const media::DecodedAudio audio,
+                         media::DecodeAudio(file, input, {}, window));
+    outputs->SetFloats(output, {1, audio.facts.channels, audio.facts.samples}, audio.samples);
+    return absl::OkStatus();
+  };
+  for (const std::string& input : golden.InputNames()) {
+    absl::string_view name = input;
+    if (absl::ConsumeSuffix(&name, "_wav")) LTX_RETURN_IF_ERROR(set(input, std::string(name), {}));
+  }
+  for (const auto& [output, window] : golden.params()["windows"].items()) {
+    absl::string_view name = output;
+    absl::ConsumeSuffix(&name, "_window");
+    LTX_RETURN_IF_ERROR(set(absl::StrCat(name, "_wav"), output,
+                            {window[0].get<double>(), window[1].get<double>()}));
+  }
+  LTX_ASSIGN_OR_RETURN(const std::vector<float> waveform, golden.InputFloats("written_waveform"));
+  const std::vector<int16_t> pcm = media::WaveformToPcm16(waveform);
+  outputs->SetInts("written_pcm", {static_cast<int64_t>(pcm.size() / 2), 2},
+                   std::vector<int64_t>(pcm.begin(), pcm.end()));
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 void RegisterMediaComponents(ComponentRegistry* registry) {
@@ -173,6 +260,9 @@ void RegisterMediaComponents(ComponentRegistry* registry) {
   registry->emplace("media.pcm16", RunPcm16);
   registry->emplace("media.yuv420p_bt709", RunYuv420);
   registry->emplace("media.encode_video", RunEncodeVideo);
+  registry->emplace("media.image_decode", RunImageDecode);
+  registry->emplace("media.video_decode", RunVideoDecode);
+  registry->emplace("media.audio_decode", RunAudioDecode);
 }
 
 }  // namespace ltx::golden

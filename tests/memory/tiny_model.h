@@ -31,6 +31,7 @@ class TinyModel {
   CountingMemory& memory() { return memory_; }
   cpu::CpuDevice& device() { return *device_; }
   const pipeline::Model& model() { return *model_; }
+  const checkpoint::ModelSet& files() const { return files_; }
   int64_t live_bytes() const { return memory_.Read().total.live_bytes; }
 
   /// Reads the model again from the opened files; the model that was there goes away first.

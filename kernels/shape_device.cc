@@ -1,0 +1,352 @@
+#include "kernels/shape_device.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "kernels/allocation.h"
+#include "kernels/conv_geometry.h"
+#include "kernels/status_macros.h"
+
+namespace ltx {
+namespace {
+
+/// A block that exists in the books alone.
+class BookedStorage final : public Storage {
+ public:
+  BookedStorage(int64_t bytes, MemoryOwner owner, MemoryLedger* ledger)
+      : Storage(nullptr, bytes, /*host_accessible=*/false), owner_(owner), ledger_(ledger) {
+    if (bytes > 0) ledger_->Add(owner_, bytes);
+  }
+  ~BookedStorage() override {
+    if (bytes() > 0) ledger_->Remove(owner_, bytes());
+  }
+
+ private:
+  const MemoryOwner owner_;
+  MemoryLedger* const ledger_;
+};
+
+/// Weights as the device keeps them: an unpacked copy, and the bias in f32.
+class BookedWeight final : public PreparedWeight {
+ public:
+  BookedWeight(Tensor weight, Tensor bias) : weight_(std::move(weight)), bias_(std::move(bias)) {}
+
+ private:
+  const Tensor weight_;
+  const Tensor bias_;
+};
+
+absl::StatusOr<std::shared_ptr<const PreparedWeight>> Book(Device& device, const Tensor& weight,
+                                                           const Tensor& bias, MemoryOwner owner) {
+  LTX_ASSIGN_OR_RETURN(Tensor kept, device.Allocate(weight.shape(), weight.dtype(), owner));
+  Tensor kept_bias;
+  if (bias.defined()) {
+    LTX_ASSIGN_OR_RETURN(kept_bias, device.Allocate(bias.shape(), DType::kF32, owner));
+  }
+  return std::make_shared<BookedWeight>(std::move(kept), std::move(kept_bias));
+}
+
+}  // namespace
+
+absl::StatusOr<Tensor> ShapeDevice::Allocate(const Shape& shape, DType dtype, MemoryOwner owner) {
+  LTX_ASSIGN_OR_RETURN(const int64_t bytes, TensorBytes(shape, dtype));
+  return Tensor(std::make_shared<BookedStorage>(bytes, owner, &ledger_), 0, shape, dtype);
+}
+
+absl::Status ShapeDevice::Upload(absl::Span<const uint8_t> bytes, const Tensor& tensor) {
+  return CheckTransfer("upload", tensor, bytes.size());
+}
+
+absl::Status ShapeDevice::Download(const Tensor& tensor, absl::Span<uint8_t> bytes) {
+  return CheckTransfer("download", tensor, bytes.size());
+}
+
+absl::StatusOr<Tensor> ShapeDevice::Result(const Shape& shape, DType dtype, int64_t scratch) {
+  LTX_ASSIGN_OR_RETURN(Tensor result, Allocate(shape, dtype, MemoryOwner::kActivations));
+  // Results come first, as on the devices, so that both count at once.
+  if (scratch > 0) BookedStorage(scratch, MemoryOwner::kWorkspace, &ledger_);
+  ++work_.operations;
+  work_.bytes += static_cast<double>(result.num_bytes());
+  return result;
+}
+
+// --- Matrix products and convolutions ---------------------------------------------------------
+
+absl::StatusOr<LinearWeight> ShapeDevice::PrepareLinear(const Tensor& weight, const Tensor& bias,
+                                                        MemoryOwner owner) {
+  LinearWeight result;
+  result.out_features = weight.dim(0);
+  result.in_features = weight.dim(1);
+  LTX_ASSIGN_OR_RETURN(result.prepared, Book(*this, weight, bias, owner));
+  return result;
+}
+
+absl::StatusOr<Tensor> ShapeDevice::Linear(const Tensor& x, const LinearWeight& weight,
+                                           const LinearOptions& options) {
+  Shape shape = x.shape();
+  shape.set_dim(-1, weight.out_features);
+  LinearSize size;
+  size.rows = x.shape().num_rows();
+  size.in = weight.in_features;
+  size.out = weight.out_features;
+  size.dtype = x.dtype();
+  size.activation = options.activation != Activation::kNone;
+  work_.products += static_cast<double>(size.rows) * static_cast<double>(size.in * size.out);
+  return Result(shape, x.dtype(), op_scratch().Linear(size));
+}
+
+absl::StatusOr<ConvWeight> ShapeDevice::PrepareConv(const Tensor& weight, const Tensor& bias,
+                                                    MemoryOwner owner) {
+  ConvWeight result;
+  result.out_channels = weight.dim(0);
+  result.in_channels = weight.dim(1);
+  result.kernel = Shape(weight.shape().dims().subspan(2));
+  LTX_ASSIGN_OR_RETURN(result.prepared, Book(*this, weight, bias, owner));
+  return result;
+}
+
+absl::StatusOr<Tensor> ShapeDevice::Conv(const Tensor& x, const ConvWeight& weight,
+                                         const ConvOptions& options) {
+  const int spatial = weight.kernel.rank();
+  Shape shape = x.shape();
+  ConvSize size;
+  size.batch = x.dim(0);
+  for (int axis = 0; axis < spatial; ++axis) {
+    LTX_ASSIGN_OR_RETURN(
+        const ConvAxis placed,
+        MakeConvAxis(axis, x.dim(axis + 1), weight.kernel.dim(axis), options.axes[axis]));
+    shape.set_dim(axis + 1, placed.output);
+    size.output[3 - spatial + axis] = placed.output;
+  }
+  shape.set_dim(-1, weight.out_channels);
+  size.in_channels = weight.in_channels;
+  size.out_channels = weight.out_channels;
+  size.taps = weight.kernel.num_elements();
+  size.dtype = x.dtype();
+  work_.products += static_cast<double>(size.positions()) *
+                    static_cast<double>(size.taps * size.in_channels * size.out_channels);
+  return Result(shape, x.dtype(), op_scratch().Conv(size));
+}
+
+absl::StatusOr<ConvWeight> ShapeDevice::PrepareConvTranspose1d(const Tensor& weight,
+                                                               const Tensor& bias,
+                                                               MemoryOwner owner) {
+  LTX_ASSIGN_OR_RETURN(ConvWeight result, PrepareConv(weight, bias, owner));
+  std::swap(result.in_channels, result.out_channels);
+  return result;
+}
+
+absl::StatusOr<Tensor> ShapeDevice::ConvTranspose1d(const Tensor& x, const ConvWeight& weight,
+                                                    int64_t stride, int64_t padding) {
+  const int64_t kernel = weight.kernel.dim(0);
+  const int64_t length =
+      x.dim(1) == 0 ? 0 : std::max<int64_t>(0, (x.dim(1) - 1) * stride - 2 * padding + kernel);
+  ConvSize size;
+  size.batch = x.dim(0);
+  size.output = {1, 1, length == 0 ? 0 : (length - 1 + padding) / stride + 1 - padding / stride};
+  size.in_channels = weight.in_channels;
+  size.out_channels = weight.out_channels;
+  size.taps = kernel;
+  size.phases = stride;
+  size.dtype = x.dtype();
+  work_.products += static_cast<double>(x.dim(0) * x.dim(1)) *
+                    static_cast<double>(kernel * size.in_channels * size.out_channels);
+  return Result({x.dim(0), length, weight.out_channels}, x.dtype(), op_scratch().Conv(size));
+}
+
+// --- Normalisation and attention --------------------------------------------------------------
+
+absl::StatusOr<std::vector<Tensor>> ShapeDevice::ResidualNorm(
+    Tensor* state, const ResidualUpdate& /*update*/, float /*epsilon*/,
+    absl::Span<const NormReading> readings) {
+  std::vector<Tensor> results;
+  for (size_t i = 0; i < readings.size(); ++i) {
+    LTX_ASSIGN_OR_RETURN(Tensor reading, Like(*state));
+    results.push_back(std::move(reading));
+  }
+  return results;
+}
+
+absl::StatusOr<Tensor> ShapeDevice::GroupNorm(const Tensor& x, const Tensor& /*weight*/,
+                                              const Tensor& /*bias*/,
+                                              const GroupNormOptions& options) {
+  GroupNormSize size;
+  size.batch = x.dim(0);
+  size.positions = size.batch == 0 ? 0 : x.shape().num_rows() / size.batch;
+  size.channels = x.dim(-1);
+  size.groups = options.groups;
+  size.dtype = x.dtype();
+  return Result(x.shape(), x.dtype(), op_scratch().GroupNorm(size));
+}
+
+absl::Status ShapeDevice::NormRopeInPlace(absl::Span<const NormRopePart> /*parts*/) {
+  ++work_.operations;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Tensor> ShapeDevice::Attention(const Columns& q, const Columns& k, const Columns& v,
+                                              const AttentionOptions& options) {
+  AttentionSize size;
+  size.batch = q.tensor.dim(0);
+  size.heads = options.heads;
+  size.queries = q.tensor.dim(1);
+  size.keys = k.tensor.dim(1);
+  size.head_dim = q.width / options.heads;
+  size.dtype = q.tensor.dtype();
+  const int64_t value_width = v.width / options.kv_heads;
+  work_.attention += static_cast<double>(size.batch * size.heads * (size.head_dim + value_width)) *
+                     static_cast<double>(size.queries) * static_cast<double>(size.keys);
+  return Result({size.batch, size.queries, size.heads * value_width}, size.dtype,
+                op_scratch().Attention(size));
+}
+
+absl::Status ShapeDevice::HeadGate(Tensor* /*x*/, const Columns& /*logits*/) {
+  ++work_.operations;
+  return absl::OkStatus();
+}
+
+// --- Results like their first operand ---------------------------------------------------------
+
+absl::StatusOr<Tensor> ShapeDevice::RmsNorm(const Tensor& x, const Tensor&, float, bool,
+                                            Activation) {
+  return Like(x);
+}
+absl::StatusOr<Tensor> ShapeDevice::RmsNormModulate(const Tensor& x, float, const RowVectors&,
+                                                    const RowVectors&) {
+  return Like(x);
+}
+absl::StatusOr<Tensor> ShapeDevice::LayerNormModulate(const Tensor& x, float, const RowVectors&,
+                                                      const RowVectors&) {
+  return Like(x);
+}
+absl::StatusOr<Tensor> ShapeDevice::Modulate(const Tensor& x, const RowVectors&, const RowVectors&,
+                                             Activation) {
+  return Like(x);
+}
+absl::StatusOr<Tensor> ShapeDevice::AddGated(const Tensor& x, const Tensor&, const RowVectors&) {
+  return Like(x);
+}
+absl::StatusOr<Tensor> ShapeDevice::NormRope(const Tensor& x, const NormRopeOptions&) {
+  return Like(x);
+}
+absl::StatusOr<Tensor> ShapeDevice::Rope(const Tensor& x, int64_t, const RopeTable&) {
+  return Like(x);
+}
+absl::StatusOr<Tensor> ShapeDevice::Apply(const Tensor& x, Activation) { return Like(x); }
+absl::StatusOr<Tensor> ShapeDevice::LeakyRelu(const Tensor& x, float) { return Like(x); }
+absl::StatusOr<Tensor> ShapeDevice::Clamp(const Tensor& x, float, float) { return Like(x); }
+absl::StatusOr<Tensor> ShapeDevice::SoftCap(const Tensor& x, float) { return Like(x); }
+absl::StatusOr<Tensor> ShapeDevice::LogFloor(const Tensor& x, float) { return Like(x); }
+absl::StatusOr<Tensor> ShapeDevice::Add(const Tensor& x, const Tensor&) { return Like(x); }
+absl::StatusOr<Tensor> ShapeDevice::GeluTanhMul(const Tensor& x, const Tensor&) { return Like(x); }
+absl::StatusOr<Tensor> ShapeDevice::Scale(const Tensor& x, float) { return Like(x); }
+absl::StatusOr<Tensor> ShapeDevice::ScaleShiftChannels(const Tensor& x, const Tensor&,
+                                                       const Tensor&) {
+  return Like(x);
+}
+absl::StatusOr<Tensor> ShapeDevice::NormalizeChannels(const Tensor& x, const Tensor&,
+                                                      const Tensor&) {
+  return Like(x);
+}
+absl::StatusOr<Tensor> ShapeDevice::BlendBatch(const Tensor& x, const Tensor&,
+                                               absl::Span<const float>) {
+  return Like(x);
+}
+absl::StatusOr<Tensor> ShapeDevice::AddSpatialNoise(const Tensor& x, const Tensor&, const Tensor&) {
+  return Like(x);
+}
+absl::StatusOr<Tensor> ShapeDevice::AntiAliasedSnake(const Tensor& x, const Tensor&, const Tensor&,
+                                                     const Tensor&, const Tensor&) {
+  return Like(x);
+}
+absl::StatusOr<Tensor> ShapeDevice::Lerp(const Tensor& x, const Tensor&, float) { return Like(x); }
+absl::StatusOr<Tensor> ShapeDevice::LerpTokens(const Tensor& x, const Tensor&, const Tensor&) {
+  return Like(x);
+}
+absl::StatusOr<Tensor> ShapeDevice::VelocityToDenoised(const Tensor& x, const Tensor&,
+                                                       const Tensor&) {
+  return Like(x);
+}
+absl::StatusOr<Tensor> ShapeDevice::BlendClean(const Tensor& x, const Tensor&, const Tensor&) {
+  return Like(x);
+}
+absl::StatusOr<Tensor> ShapeDevice::EulerStep(const Tensor& x, const Tensor&, float, float) {
+  return Like(x);
+}
+absl::StatusOr<Tensor> ShapeDevice::LinearCombination(float, const Tensor& x, float, const Tensor&,
+                                                      float, const Tensor&) {
+  return Like(x);
+}
+
+// --- Layout -------------------------------------------------------------------------------------
+
+absl::StatusOr<Tensor> ShapeDevice::Magnitude(const Tensor& x) {
+  Shape shape = x.shape();
+  shape.set_dim(-1, x.dim(-1) / 2);
+  return Result(shape, x.dtype());
+}
+
+absl::StatusOr<Tensor> ShapeDevice::OuterSum(const Tensor& a, const Tensor& b) {
+  return Result({a.dim(0), b.dim(0), a.dim(1)}, a.dtype());
+}
+
+absl::StatusOr<Tensor> ShapeDevice::Cast(const Tensor& x, DType dtype) {
+  return Result(x.shape(), dtype);
+}
+
+absl::StatusOr<Tensor> ShapeDevice::Permute(const Tensor& x, absl::Span<const int> order) {
+  Shape shape = x.shape();
+  for (size_t i = 0; i < order.size(); ++i) shape.set_dim(static_cast<int>(i), x.dim(order[i]));
+  return Result(shape, x.dtype());
+}
+
+absl::StatusOr<Tensor> ShapeDevice::Slice(const Tensor& x, int axis, int64_t begin, int64_t end) {
+  Shape shape = x.shape();
+  shape.set_dim(axis, end - begin);
+  return Result(shape, x.dtype());
+}
+
+absl::StatusOr<Tensor> ShapeDevice::Concat(absl::Span<const Tensor> parts, int axis) {
+  if (parts.empty()) return absl::InternalError("Concat: needs at least one part");
+  Shape shape = parts[0].shape();
+  int64_t extent = 0;
+  for (const Tensor& part : parts) extent += part.dim(axis);
+  shape.set_dim(axis, extent);
+  return Result(shape, parts[0].dtype());
+}
+
+absl::StatusOr<Tensor> ShapeDevice::Pad(const Tensor& x, int axis, int64_t before, int64_t after,
+                                        PadMode /*mode*/) {
+  Shape shape = x.shape();
+  shape.set_dim(axis, x.dim(axis) + before + after);
+  return Result(shape, x.dtype());
+}
+
+absl::StatusOr<Tensor> ShapeDevice::GatherRows(const Tensor& table,
+                                               absl::Span<const int32_t> indices) {
+  return Result({static_cast<int64_t>(indices.size()), table.dim(1)}, table.dtype());
+}
+
+absl::StatusOr<Tensor> ShapeDevice::Interleave(absl::Span<const Tensor> parts) {
+  if (parts.empty()) return absl::InternalError("Interleave: needs at least one part");
+  Shape shape = parts[0].shape();
+  shape.set_dim(-1, shape.dim(-1) * static_cast<int64_t>(parts.size()));
+  return Result(shape, parts[0].dtype());
+}
+
+absl::StatusOr<Tensor> ShapeDevice::DepthToSpace(const Tensor& x, const std::array<int, 3>& factors,
+                                                 bool drop_first_frame) {
+  const int64_t volume = int64_t{factors[0]} * factors[1] * factors[2];
+  return Result({x.dim(0), x.dim(1) * factors[0] - (drop_first_frame ? 1 : 0),
+                 x.dim(2) * factors[1], x.dim(3) * factors[2], x.dim(4) / volume},
+                x.dtype());
+}
+
+absl::StatusOr<Tensor> ShapeDevice::UpsampleNearest2x(const Tensor& x) {
+  return Result({x.dim(0), x.dim(1) * 2, x.dim(2) * 2, x.dim(3)}, x.dtype());
+}
+
+absl::StatusOr<bool> ShapeDevice::AllFinite(const Tensor& /*x*/) { return true; }
+
+}  // namespace ltx

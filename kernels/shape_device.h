@@ -1,0 +1,150 @@
+#ifndef LTX_KERNELS_SHAPE_DEVICE_H_
+#define LTX_KERNELS_SHAPE_DEVICE_H_
+
+#include <cstdint>
+#include <string>
+
+#include "kernels/device.h"
+
+namespace ltx {
+
+/// What operations amount to, counted by ShapeDevice.
+struct WorkCount {
+  int64_t operations = 0;
+  /// Multiply-adds of matrix products and convolutions.
+  double products = 0;
+  /// Multiply-adds of attention: scores and weighted values, masks not deducted.
+  double attention = 0;
+  /// Bytes of all results.
+  double bytes = 0;
+};
+
+/// A device whose tensors have shapes but no elements. Model code runs on it unchanged: every
+/// operation makes a result of the right shape and dtype and takes, for as long as it runs, the
+/// scratch that the device it stands for would take. The ledger then tells what a computation would
+/// need there, and work() what it would amount to, in microseconds per layer and without memory.
+///
+/// Contract: over the same computation the ledger's total peak is that of the modelled device, up
+/// to scratch which only a library knows (a few parts in a thousand on the CPU);
+/// tests/memory:projection_test holds it to 5 %.
+///
+/// Operands are trusted: the checks are those of real devices. Downloads leave the buffer as it is,
+/// and everything is finite. Code that would compute elements on the host to upload them asks
+/// holds_data() first.
+class ShapeDevice final : public Device {
+ public:
+  /// Stands for `modelled`, which must outlive it: same name, same scratch.
+  explicit ShapeDevice(const Device* modelled) : modelled_(modelled) {}
+
+  const WorkCount& work() const { return work_; }
+  void ResetWork() { work_ = {}; }
+
+  std::string name() const override { return modelled_->name(); }
+  std::string description() const override { return modelled_->description(); }
+  DeviceProperties properties() const override { return modelled_->properties(); }
+  MemoryLedger& ledger() override { return ledger_; }
+  int64_t SystemAvailableBytes() const override { return modelled_->SystemAvailableBytes(); }
+  const OpScratch& op_scratch() const override { return modelled_->op_scratch(); }
+  bool holds_data() const override { return false; }
+
+  absl::StatusOr<Tensor> Allocate(const Shape& shape, DType dtype, MemoryOwner owner) override;
+  absl::Status Upload(absl::Span<const uint8_t> bytes, const Tensor& tensor) override;
+  absl::Status Download(const Tensor& tensor, absl::Span<uint8_t> bytes) override;
+  absl::Status Synchronize() override { return absl::OkStatus(); }
+
+  absl::StatusOr<LinearWeight> PrepareLinear(const Tensor& weight, const Tensor& bias,
+                                             MemoryOwner owner) override;
+  absl::StatusOr<Tensor> Linear(const Tensor& x, const LinearWeight& weight,
+                                const LinearOptions& options) override;
+  absl::StatusOr<ConvWeight> PrepareConv(const Tensor& weight, const Tensor& bias,
+                                         MemoryOwner owner) override;
+  absl::StatusOr<Tensor> Conv(const Tensor& x, const ConvWeight& weight,
+                              const ConvOptions& options) override;
+  absl::StatusOr<ConvWeight> PrepareConvTranspose1d(const Tensor& weight, const Tensor& bias,
+                                                    MemoryOwner owner) override;
+  absl::StatusOr<Tensor> ConvTranspose1d(const Tensor& x, const ConvWeight& weight, int64_t stride,
+                                         int64_t padding) override;
+
+  absl::StatusOr<Tensor> RmsNorm(const Tensor& x, const Tensor& weight, float epsilon,
+                                 bool one_plus_weight, Activation activation) override;
+  absl::StatusOr<Tensor> RmsNormModulate(const Tensor& x, float epsilon, const RowVectors& scale,
+                                         const RowVectors& shift) override;
+  absl::StatusOr<Tensor> LayerNormModulate(const Tensor& x, float epsilon, const RowVectors& scale,
+                                           const RowVectors& shift) override;
+  absl::StatusOr<Tensor> Modulate(const Tensor& x, const RowVectors& scale, const RowVectors& shift,
+                                  Activation activation) override;
+  absl::StatusOr<Tensor> AddGated(const Tensor& x, const Tensor& y,
+                                  const RowVectors& gate) override;
+  absl::StatusOr<std::vector<Tensor>> ResidualNorm(Tensor* state, const ResidualUpdate& update,
+                                                   float epsilon,
+                                                   absl::Span<const NormReading> readings) override;
+  absl::StatusOr<Tensor> GroupNorm(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                                   const GroupNormOptions& options) override;
+
+  absl::StatusOr<Tensor> NormRope(const Tensor& x, const NormRopeOptions& options) override;
+  absl::Status NormRopeInPlace(absl::Span<const NormRopePart> parts) override;
+  absl::StatusOr<Tensor> Rope(const Tensor& x, int64_t heads, const RopeTable& rope) override;
+  absl::StatusOr<Tensor> Attention(const Columns& q, const Columns& k, const Columns& v,
+                                   const AttentionOptions& options) override;
+  absl::Status HeadGate(Tensor* x, const Columns& logits) override;
+
+  absl::StatusOr<Tensor> Apply(const Tensor& x, Activation activation) override;
+  absl::StatusOr<Tensor> LeakyRelu(const Tensor& x, float slope) override;
+  absl::StatusOr<Tensor> Clamp(const Tensor& x, float low, float high) override;
+  absl::StatusOr<Tensor> SoftCap(const Tensor& x, float cap) override;
+  absl::StatusOr<Tensor> LogFloor(const Tensor& x, float floor) override;
+  absl::StatusOr<Tensor> Magnitude(const Tensor& x) override;
+  absl::StatusOr<Tensor> Add(const Tensor& a, const Tensor& b) override;
+  absl::StatusOr<Tensor> OuterSum(const Tensor& a, const Tensor& b) override;
+  absl::StatusOr<Tensor> GeluTanhMul(const Tensor& gate, const Tensor& up) override;
+  absl::StatusOr<Tensor> Scale(const Tensor& x, float factor) override;
+  absl::StatusOr<Tensor> ScaleShiftChannels(const Tensor& x, const Tensor& scale,
+                                            const Tensor& shift) override;
+  absl::StatusOr<Tensor> NormalizeChannels(const Tensor& x, const Tensor& mean,
+                                           const Tensor& std) override;
+  absl::StatusOr<Tensor> BlendBatch(const Tensor& a, const Tensor& b,
+                                    absl::Span<const float> weights) override;
+  absl::StatusOr<Tensor> AddSpatialNoise(const Tensor& x, const Tensor& draw,
+                                         const Tensor& channel_scale) override;
+  absl::StatusOr<Tensor> AntiAliasedSnake(const Tensor& x, const Tensor& up, const Tensor& down,
+                                          const Tensor& alpha, const Tensor& inverse_beta) override;
+
+  absl::StatusOr<Tensor> Cast(const Tensor& x, DType dtype) override;
+  absl::StatusOr<Tensor> Permute(const Tensor& x, absl::Span<const int> order) override;
+  absl::StatusOr<Tensor> Slice(const Tensor& x, int axis, int64_t begin, int64_t end) override;
+  absl::StatusOr<Tensor> Concat(absl::Span<const Tensor> parts, int axis) override;
+  absl::StatusOr<Tensor> Pad(const Tensor& x, int axis, int64_t before, int64_t after,
+                             PadMode mode) override;
+  absl::StatusOr<Tensor> GatherRows(const Tensor& table,
+                                    absl::Span<const int32_t> indices) override;
+  absl::StatusOr<Tensor> Interleave(absl::Span<const Tensor> parts) override;
+  absl::StatusOr<Tensor> DepthToSpace(const Tensor& x, const std::array<int, 3>& factors,
+                                      bool drop_first_frame) override;
+  absl::StatusOr<Tensor> UpsampleNearest2x(const Tensor& x) override;
+
+  absl::StatusOr<Tensor> Lerp(const Tensor& a, const Tensor& b, float weight) override;
+  absl::StatusOr<Tensor> LerpTokens(const Tensor& a, const Tensor& b,
+                                    const Tensor& weights) override;
+  absl::StatusOr<Tensor> VelocityToDenoised(const Tensor& latent, const Tensor& velocity,
+                                            const Tensor& timesteps) override;
+  absl::StatusOr<Tensor> BlendClean(const Tensor& denoised, const Tensor& clean,
+                                    const Tensor& mask) override;
+  absl::StatusOr<Tensor> EulerStep(const Tensor& x, const Tensor& denoised, float sigma,
+                                   float sigma_next) override;
+  absl::StatusOr<Tensor> LinearCombination(float a, const Tensor& x, float b, const Tensor& y,
+                                           float c, const Tensor& z) override;
+  absl::StatusOr<bool> AllFinite(const Tensor& x) override;
+
+ private:
+  /// The result of one operation, which takes `scratch` bytes while it runs.
+  absl::StatusOr<Tensor> Result(const Shape& shape, DType dtype, int64_t scratch = 0);
+  absl::StatusOr<Tensor> Like(const Tensor& x) { return Result(x.shape(), x.dtype()); }
+
+  const Device* const modelled_;
+  MemoryLedger ledger_;
+  WorkCount work_;
+};
+
+}  // namespace ltx
+
+#endif  // LTX_KERNELS_SHAPE_DEVICE_H_

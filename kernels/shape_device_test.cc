@@ -1,0 +1,309 @@
+#include "kernels/shape_device.h"
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "kernels/cpu/cpu_device.h"
+#include "kernels/host_copy.h"
+
+namespace ltx {
+namespace {
+
+using Results = std::vector<Tensor>;
+/// Makes its operands on the device, calls ResetPeaks(), runs one operation, returns the results.
+using Program = std::function<Results(Device&)>;
+
+class ShapeDeviceTest : public ::testing::TestWithParam<DType> {
+ protected:
+  ShapeDeviceTest() : cpu_(cpu::CpuDevice::Create({}).value()), shape_(cpu_.get()) {}
+
+  static Tensor Ones(Device& device, const Shape& shape, DType dtype = GetParam()) {
+    return TensorFromFloats(device, std::vector<float>(shape.num_elements(), 1.0f), shape, dtype)
+        .value();
+  }
+
+  /// The program gives the same shapes and dtypes on both devices, and asks for the same memory.
+  void ExpectSame(const Program& program, const char* name) {
+    const Results expected = program(*cpu_);
+    const MemoryLedger::Snapshot real = cpu_->ledger().Read();
+    const Results seen = program(shape_);
+    const MemoryLedger::Snapshot booked = shape_.ledger().Read();
+    ASSERT_EQ(seen.size(), expected.size()) << name;
+    for (size_t i = 0; i < seen.size(); ++i) {
+      EXPECT_EQ(seen[i].shape(), expected[i].shape()) << name;
+      EXPECT_EQ(seen[i].dtype(), expected[i].dtype()) << name;
+    }
+    EXPECT_EQ(booked.total.live_bytes, real.total.live_bytes) << name;
+    EXPECT_EQ(booked.total.peak_bytes, real.total.peak_bytes) << name;
+  }
+
+  std::unique_ptr<cpu::CpuDevice> cpu_;
+  ShapeDevice shape_;
+};
+
+/// The result of an operation on operands of these shapes, measured from where they exist.
+template <typename Operation>
+Program Of(std::vector<Shape> shapes, DType dtype, const Operation& operation) {
+  return [shapes, dtype, operation](Device& device) {
+    std::vector<Tensor> operands;
+    for (const Shape& shape : shapes) {
+      operands.push_back(
+          TensorFromFloats(device, std::vector<float>(shape.num_elements(), 1.0f), shape, dtype)
+              .value());
+    }
+    device.ledger().ResetPeaks();
+    return Results{operation(device, operands).value()};
+  };
+}
+
+using Operands = const std::vector<Tensor>&;
+
+TEST_P(ShapeDeviceTest, NormsAndElementwise) {
+  const DType t = GetParam();
+  const Shape x = {2, 5, 24};
+  const Shape c = {24};
+  ExpectSame(Of({x, c}, t, [](Device& d, Operands o) { return d.RmsNorm(o[0], o[1], 1e-6f); }),
+             "RmsNorm");
+  const auto rows = [](const Tensor& tensor) { return RowVectors{tensor, Tensor(), 0}; };
+  const Shape vectors = {1, 24};
+  ExpectSame(Of({x, vectors}, t,
+                [rows](Device& d, Operands o) {
+                  return d.RmsNormModulate(o[0], 1e-6f, rows(o[1]), rows(o[1]));
+                }),
+             "RmsNormModulate");
+  ExpectSame(Of({x, vectors}, t,
+                [rows](Device& d, Operands o) {
+                  return d.LayerNormModulate(o[0], 1e-6f, rows(o[1]), rows(o[1]));
+                }),
+             "LayerNormModulate");
+  ExpectSame(Of({x, vectors}, t,
+                [rows](Device& d, Operands o) { return d.Modulate(o[0], rows(o[1]), rows(o[1])); }),
+             "Modulate");
+  ExpectSame(Of({x, x, vectors}, t,
+                [rows](Device& d, Operands o) { return d.AddGated(o[0], o[1], rows(o[2])); }),
+             "AddGated");
+  GroupNormOptions groups;
+  groups.groups = 8;
+  ExpectSame(Of({{2, 90, 3, 24}, c, c}, t,
+                [groups](Device& d, Operands o) { return d.GroupNorm(o[0], o[1], o[2], groups); }),
+             "GroupNorm");
+  ExpectSame(Of({x}, t, [](Device& d, Operands o) { return d.Apply(o[0], Activation::kSilu); }),
+             "Apply");
+  ExpectSame(Of({x}, t, [](Device& d, Operands o) { return d.LeakyRelu(o[0], 0.1f); }),
+             "LeakyRelu");
+  ExpectSame(Of({x}, t, [](Device& d, Operands o) { return d.Clamp(o[0], 0, 1); }), "Clamp");
+  ExpectSame(Of({x}, t, [](Device& d, Operands o) { return d.SoftCap(o[0], 30); }), "SoftCap");
+  ExpectSame(Of({x}, t, [](Device& d, Operands o) { return d.LogFloor(o[0], 1e-5f); }), "LogFloor");
+  ExpectSame(Of({x}, t, [](Device& d, Operands o) { return d.Magnitude(o[0]); }), "Magnitude");
+  ExpectSame(Of({x, x}, t, [](Device& d, Operands o) { return d.Add(o[0], o[1]); }), "Add");
+  ExpectSame(
+      Of({{3, 24}, {2, 24}}, t, [](Device& d, Operands o) { return d.OuterSum(o[0], o[1]); }),
+      "OuterSum");
+  ExpectSame(Of({x, x}, t, [](Device& d, Operands o) { return d.GeluTanhMul(o[0], o[1]); }),
+             "GeluTanhMul");
+  ExpectSame(Of({x}, t, [](Device& d, Operands o) { return d.Scale(o[0], 2); }), "Scale");
+  ExpectSame(Of({x, c, c}, t,
+                [](Device& d, Operands o) { return d.ScaleShiftChannels(o[0], o[1], o[2]); }),
+             "ScaleShiftChannels");
+  ExpectSame(
+      Of({x, c, c}, t, [](Device& d, Operands o) { return d.NormalizeChannels(o[0], o[1], o[2]); }),
+      "NormalizeChannels");
+  ExpectSame(Of({x, x}, t,
+                [](Device& d, Operands o) {
+                  return d.BlendBatch(o[0], o[1], std::vector<float>{0.5f, 1.0f});
+                }),
+             "BlendBatch");
+  ExpectSame(Of({{1, 2, 3, 4, 24}, {3, 4}, c}, t,
+                [](Device& d, Operands o) { return d.AddSpatialNoise(o[0], o[1], o[2]); }),
+             "AddSpatialNoise");
+  ExpectSame(
+      Of({{1, 40, 6}, {12}, {12}, {6}, {6}}, DType::kF32,
+         [](Device& d, Operands o) { return d.AntiAliasedSnake(o[0], o[1], o[2], o[3], o[4]); }),
+      "AntiAliasedSnake");
+}
+
+TEST_P(ShapeDeviceTest, InPlaceOperationsKeepTheirOperand) {
+  const DType t = GetParam();
+  ExpectSame(
+      [t](Device& d) {
+        Tensor state = Ones(d, {1, 5, 24}, t);
+        ResidualUpdate update;
+        update.value = Ones(d, {1, 5, 24}, t);
+        d.ledger().ResetPeaks();
+        Results results =
+            d.ResidualNorm(&state, update, 1e-6f, {NormReading(), NormReading()}).value();
+        results.push_back(state);
+        return results;
+      },
+      "ResidualNorm");
+  ExpectSame(
+      [t](Device& d) {
+        Tensor x = Ones(d, {1, 5, 24}, t);
+        const Tensor logits = Ones(d, {1, 5, 4}, t);
+        d.ledger().ResetPeaks();
+        EXPECT_TRUE(d.HeadGate(&x, logits).ok());
+        return Results{x};
+      },
+      "HeadGate");
+  ExpectSame(
+      [t](Device& d) {
+        NormRopePart part;
+        part.x = Ones(d, {1, 5, 24}, t);
+        part.options.heads = 4;
+        d.ledger().ResetPeaks();
+        EXPECT_TRUE(d.NormRopeInPlace({part}).ok());
+        return Results{part.x.tensor};
+      },
+      "NormRopeInPlace");
+}
+
+TEST_P(ShapeDeviceTest, Attention) {
+  const DType t = GetParam();
+  AttentionOptions options;
+  options.heads = 4;
+  options.kv_heads = 2;
+  ExpectSame(
+      Of({{2, 70, 24}, {2, 9, 12}, {2, 9, 12}}, t,
+         [options](Device& d, Operands o) { return d.Attention(o[0], o[1], o[2], options); }),
+      "Attention");
+  NormRopeOptions rope;
+  rope.heads = 4;
+  ExpectSame(Of({{2, 70, 24}}, t, [rope](Device& d, Operands o) { return d.NormRope(o[0], rope); }),
+             "NormRope");
+  const Shape table = {1, 4, 70, 3};
+  ExpectSame(Of({{2, 70, 24}, table, table}, t,
+                [](Device& d, Operands o) {
+                  RopeTable tables;
+                  tables.cos = o[1];
+                  tables.sin = o[2];
+                  return d.Rope(o[0], 4, tables);
+                }),
+             "Rope");
+}
+
+TEST_P(ShapeDeviceTest, ResultsOfProducts) {
+  const DType t = GetParam();
+  for (Device* device : {static_cast<Device*>(cpu_.get()), static_cast<Device*>(&shape_)}) {
+    Device& d = *device;
+    const LinearWeight linear =
+        d.PrepareLinear(Ones(d, {7, 5}, t), Ones(d, {7}, t), MemoryOwner::kWeightsDit).value();
+    EXPECT_EQ(linear.in_features, 5);
+    EXPECT_EQ(linear.out_features, 7);
+    EXPECT_EQ(d.Linear(Ones(d, {2, 3, 5}, t), linear)->shape(), Shape({2, 3, 7}));
+    const ConvWeight conv =
+        d.PrepareConv(Ones(d, {6, 5, 3, 3}, t), Tensor(), MemoryOwner::kWeightsDit).value();
+    ConvOptions strided;
+    strided.axes[0].stride = 2;
+    strided.axes[1].pad_before = 1;
+    EXPECT_EQ(d.Conv(Ones(d, {2, 9, 13, 5}, t), conv, strided)->shape(), Shape({2, 4, 12, 6}));
+    const ConvWeight transposed =
+        d.PrepareConvTranspose1d(Ones(d, {6, 4, 8}, t), Tensor(), MemoryOwner::kWeightsDit).value();
+    EXPECT_EQ(transposed.in_channels, 6);
+    EXPECT_EQ(transposed.out_channels, 4);
+    EXPECT_EQ(d.ConvTranspose1d(Ones(d, {1, 50, 6}, t), transposed, 4, 2)->shape(),
+              Shape({1, 200, 4}));
+  }
+}
+
+TEST_P(ShapeDeviceTest, Layout) {
+  const DType t = GetParam();
+  const Shape x = {2, 4, 6};
+  ExpectSame(Of({x}, t, [](Device& d, Operands o) { return d.Cast(o[0], DType::kF32); }), "Cast");
+  ExpectSame(Of({x}, t,
+                [](Device& d, Operands o) {
+                  return d.Permute(o[0], {2, 0, 1});
+                }),
+             "Permute");
+  ExpectSame(Of({x}, t, [](Device& d, Operands o) { return d.Slice(o[0], -1, 1, 4); }), "Slice");
+  ExpectSame(Of({x, x}, t, [](Device& d, Operands o) { return d.Concat(o, 1); }), "Concat");
+  ExpectSame(
+      Of({x}, t, [](Device& d, Operands o) { return d.Pad(o[0], 1, 2, 1, PadMode::kZeros); }),
+      "Pad");
+  ExpectSame(Of({{3, 6}}, t,
+                [](Device& d, Operands o) {
+                  return d.GatherRows(o[0], std::vector<int32_t>{2, 0, 0, 1});
+                }),
+             "GatherRows");
+  ExpectSame(Of({x, x, x}, t, [](Device& d, Operands o) { return d.Interleave(o); }), "Interleave");
+  ExpectSame(Of({{1, 2, 3, 4, 16}}, t,
+                [](Device& d, Operands o) {
+                  return d.DepthToSpace(o[0], {2, 2, 2}, true);
+                }),
+             "DepthToSpace");
+  ExpectSame(Of({{1, 3, 4, 5}}, t, [](Device& d, Operands o) { return d.UpsampleNearest2x(o[0]); }),
+             "UpsampleNearest2x");
+}
+
+TEST_P(ShapeDeviceTest, DiffusionState) {
+  const DType t = GetParam();
+  const Shape x = {1, 4, 6};
+  ExpectSame(Of({x, x}, t, [](Device& d, Operands o) { return d.Lerp(o[0], o[1], 0.3f); }), "Lerp");
+  ExpectSame(
+      Of({x, x}, t, [](Device& d, Operands o) { return d.EulerStep(o[0], o[1], 0.5f, 0.25f); }),
+      "EulerStep");
+  ExpectSame(
+      Of({x, x}, t,
+         [](Device& d, Operands o) { return d.LinearCombination(1, o[0], 2, o[1], 0, Tensor()); }),
+      "LinearCombination");
+  // The mask is f32 whatever the latents are.
+  const auto masked = [t](const auto& operation) {
+    return [t, operation](Device& d) {
+      const Tensor a = Ones(d, {1, 4, 6}, t);
+      const Tensor mask = Ones(d, {1, 4}, DType::kF32);
+      d.ledger().ResetPeaks();
+      return Results{operation(d, a, mask).value()};
+    };
+  };
+  ExpectSame(masked([](Device& d, const Tensor& a, const Tensor& mask) {
+               return d.LerpTokens(a, a, mask);
+             }),
+             "LerpTokens");
+  ExpectSame(masked([](Device& d, const Tensor& a, const Tensor& mask) {
+               return d.VelocityToDenoised(a, a, mask);
+             }),
+             "VelocityToDenoised");
+  ExpectSame(masked([](Device& d, const Tensor& a, const Tensor& mask) {
+               return d.BlendClean(a, a, mask);
+             }),
+             "BlendClean");
+}
+
+INSTANTIATE_TEST_SUITE_P(Dtypes, ShapeDeviceTest, ::testing::Values(DType::kF32, DType::kBF16));
+
+TEST(ShapeDeviceWorkTest, CountsWhatIsComputed) {
+  const auto cpu = cpu::CpuDevice::Create({}).value();
+  ShapeDevice device(cpu.get());
+  EXPECT_FALSE(device.holds_data());
+  EXPECT_EQ(device.name(), "cpu");
+  const auto tensor = [&](const Shape& shape) {
+    return device.Allocate(shape, DType::kF32, MemoryOwner::kActivations).value();
+  };
+  const LinearWeight linear =
+      device.PrepareLinear(tensor({7, 5}), Tensor(), MemoryOwner::kWeightsDit).value();
+  device.ResetWork();
+  EXPECT_TRUE(device.Linear(tensor({2, 3, 5}), linear, {}).ok());
+  EXPECT_EQ(device.work().products, 6.0 * 5 * 7);
+  EXPECT_EQ(device.work().bytes, 6.0 * 7 * 4);
+  AttentionOptions options;
+  options.heads = 2;
+  options.kv_heads = 2;
+  EXPECT_TRUE(
+      device.Attention(tensor({1, 10, 8}), tensor({1, 20, 8}), tensor({1, 20, 8}), options).ok());
+  EXPECT_EQ(device.work().attention, 10.0 * 20 * 8 * 2);
+  EXPECT_EQ(device.work().operations, 2);
+}
+
+TEST(ShapeDeviceWorkTest, NothingIsTransferred) {
+  const auto cpu = cpu::CpuDevice::Create({}).value();
+  ShapeDevice device(cpu.get());
+  const Tensor tensor = device.Allocate({3}, DType::kF32, MemoryOwner::kMedia).value();
+  EXPECT_TRUE(device.Upload(std::vector<uint8_t>(12), tensor).ok());
+  EXPECT_FALSE(device.Upload(std::vector<uint8_t>(11), tensor).ok());
+  EXPECT_TRUE(*device.AllFinite(tensor));
+  EXPECT_EQ(device.ledger().Read().total.live_bytes, 12);
+}
+
+}  // namespace
+}  // namespace ltx
