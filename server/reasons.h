@@ -16,6 +16,14 @@ inline constexpr absl::string_view kReasonOutputPath = "OUTPUT_PATH";
 inline constexpr absl::string_view kReasonDegenerateOutput = "DEGENERATE_OUTPUT";
 /// The device ran out of memory while the job ran.
 inline constexpr absl::string_view kReasonDeviceMemory = "DEVICE_OOM";
+/// The governor's refusals: the clip is larger than every rung; its projected memory or time is
+/// above what its rung, its lease or the device allows; it cannot be done by its deadline.
+inline constexpr absl::string_view kReasonNoRung = "RUNG_EXCEEDED";
+inline constexpr absl::string_view kReasonMemoryProjection = "MEMORY_PROJECTION_EXCEEDS_BUDGET";
+inline constexpr absl::string_view kReasonTimeProjection = "TIME_PROJECTION_EXCEEDS_LEASE";
+inline constexpr absl::string_view kReasonDeadlineProjection = "DEADLINE_CANNOT_BE_MET";
+/// Not a refusal: it fits, but not beside the jobs that have the memory now.
+inline constexpr absl::string_view kReasonMemoryHeld = "MEMORY_HELD_BY_OTHERS";
 
 }  // namespace ltx::server
 

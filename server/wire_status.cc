@@ -9,6 +9,7 @@
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 #include "server/reasons.h"
+#include "server/rpc_details.h"
 
 namespace ltx::server {
 namespace {
@@ -64,6 +65,7 @@ grpc::Status ToWire(const absl::Status& status, absl::Duration retry_after) {
       details.add_details()->PackFrom(bad_request);
     }
   }
+  AppendRpcDetails(status, &details);
   if (retry_after > absl::ZeroDuration()) {
     google::rpc::RetryInfo retry;
     retry.mutable_retry_delay()->set_seconds(absl::ToInt64Seconds(retry_after) + 1);

@@ -2,6 +2,7 @@
 #include <memory>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "kernels/cuda/context.h"
 #include "kernels/status_macros.h"
 #include "tests/cuda/conformance.h"
@@ -96,6 +97,115 @@ TEST_F(Memory, AWholeGpuIsNotToBeHad) {
   EXPECT_EQ(all.status().code(), absl::StatusCode::kResourceExhausted) << all.status();
   EXPECT_NE(all.status().message().find("activations"), absl::string_view::npos) << all.status();
   EXPECT_TRUE(gpu().Synchronize().ok()) << "the failure must leave nothing behind";
+}
+
+TEST_F(Memory, UploadsFromTwoLanes) {
+  const Operand a = Normal({1 << 20}, DType::kF32);
+  const Operand b = Normal({3 << 20}, DType::kF32);
+  std::vector<Tensor> tensors(20);
+  for (int round = 0; round < 10; ++round) {
+    const auto upload = [&](const Operand& operand, int at) -> absl::Status {
+      LTX_ASSIGN_OR_RETURN(const std::vector<Tensor> one, Upload(gpu(), {operand}));
+      tensors[2 * round + at] = one[0];
+      return absl::OkStatus();
+    };
+    const absl::Status status =
+        gpu().Concurrently([&] { return upload(a, 0); }, [&] { return upload(b, 1); });
+    ASSERT_TRUE(status.ok()) << status;
+  }
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    std::vector<uint8_t> back(tensors[i].num_bytes());
+    ASSERT_TRUE(gpu().Download(tensors[i], absl::MakeSpan(back)).ok());
+    EXPECT_TRUE(back == (i % 2 == 0 ? a : b).bytes) << "Upload " << i << " of two lanes";
+  }
+}
+
+TEST_F(Memory, LanesReuseBlocksOnlyAfterWaiting) {
+  // Chains of operations that take and drop blocks of the same sizes in both lanes.
+  const auto chain = [](Device& device, Tensor x) -> absl::StatusOr<Tensor> {
+    for (int i = 0; i < 40; ++i) {
+      LTX_ASSIGN_OR_RETURN(const Tensor y, device.Scale(x, 1.01f));
+      LTX_ASSIGN_OR_RETURN(x, device.Add(y, x));
+      LTX_ASSIGN_OR_RETURN(x, device.Scale(x, 0.5f));
+    }
+    return x;
+  };
+  for (const int64_t count : {1 << 12, 1 << 22}) {
+    Check(absl::StrCat("Concurrently ", count),
+          {Normal({count}, DType::kF32), Normal({count}, DType::kF32)}, kExact,
+          [&](Device& d, Operands t) -> absl::StatusOr<std::vector<Tensor>> {
+            std::vector<Tensor> results;
+            for (int round = 0; round < 5; ++round) {
+              Tensor a = t[0];
+              Tensor b = t[1];
+              LTX_RETURN_IF_ERROR(d.Concurrently(
+                  [&]() -> absl::Status {
+                    LTX_ASSIGN_OR_RETURN(a, chain(d, a));
+                    return absl::OkStatus();
+                  },
+                  [&]() -> absl::Status {
+                    LTX_ASSIGN_OR_RETURN(b, chain(d, b));
+                    return absl::OkStatus();
+                  }));
+              LTX_ASSIGN_OR_RETURN(Tensor both, d.Add(a, b));
+              results.push_back(both);
+            }
+            return results;
+          });
+  }
+}
+
+TEST_F(Memory, CopiesOverwrite) {
+  for (const DType dtype : {DType::kU8, DType::kBF16, DType::kF32}) {
+    for (const int64_t count : {0, 1, 1001}) {
+      Check(absl::StrCat("Copy ", count, " ", DTypeName(dtype)),
+            {Bytes({count}, dtype), Bytes({count}, dtype)}, kExact,
+            [](Device& d, Operands t) -> absl::StatusOr<Tensor> {
+              Tensor to = t[1];
+              LTX_RETURN_IF_ERROR(d.Copy(t[0], &to));
+              return to;
+            });
+    }
+  }
+}
+
+TEST_F(Memory, RecordingsRunAgainOnWhatTheirInputsHoldNow) {
+  ASSERT_TRUE(gpu().can_record());
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    const Operand first = Normal({64, 256}, dtype);
+    const Operand second = Normal({64, 256}, dtype);
+    const auto tensors = Upload(gpu(), {first, Normal({256, 256}, dtype, 0.1f), second});
+    ASSERT_TRUE(tensors.ok());
+    const auto weight = gpu().PrepareLinear((*tensors)[1], Tensor(), MemoryOwner::kWeightsDit);
+    ASSERT_TRUE(weight.ok()) << weight.status();
+    const auto work = [&](const Tensor& x) -> absl::StatusOr<Tensor> {
+      LTX_ASSIGN_OR_RETURN(Tensor y, gpu().Linear(x, *weight, LinearOptions{}));
+      LTX_ASSIGN_OR_RETURN(y, gpu().Apply(y, Activation::kSilu));
+      return gpu().Linear(y, *weight, LinearOptions{});
+    };
+    const auto bytes = [&](const Tensor& tensor) {
+      std::vector<uint8_t> result(tensor.num_bytes());
+      EXPECT_TRUE(gpu().Download(tensor, absl::MakeSpan(result)).ok());
+      return result;
+    };
+    const auto want_first = work((*tensors)[0]);
+    const auto want_second = work((*tensors)[2]);
+    ASSERT_TRUE(want_first.ok() && want_second.ok()) << want_first.status();
+    Tensor input = (*tensors)[0];
+    Tensor output;
+    auto recording = gpu().Record([&]() -> absl::Status {
+      LTX_ASSIGN_OR_RETURN(output, work(input));
+      return absl::OkStatus();
+    });
+    ASSERT_TRUE(recording.ok()) << recording.status();
+    for (int replay = 0; replay < 3; ++replay) {
+      ASSERT_TRUE(gpu().Replay(**recording).ok());
+      EXPECT_TRUE(bytes(output) == bytes(*want_first)) << "Replay " << replay;
+    }
+    ASSERT_TRUE(gpu().Copy((*tensors)[2], &input).ok());
+    ASSERT_TRUE(gpu().Replay(**recording).ok());
+    EXPECT_TRUE(bytes(output) == bytes(*want_second)) << "Replay with another input";
+  }
 }
 
 /// One operation of each kind that takes scratch.

@@ -69,13 +69,9 @@ TEST_F(Norms, Modulated) {
                                Shape{2, 0, 16}, Shape{3, 4, 4096}}) {
       for (const Rows& rows : AllRows(shape, dtype)) {
         const std::string at = absl::StrCat(rows.name, " ", Describe(shape, dtype));
-        const std::vector<Operand> operands = {Normal(shape, dtype, 2.0f), rows.rows, rows.index,
-                                               Normal(shape, dtype)};
+        const std::vector<Operand> operands = {Normal(shape, dtype, 2.0f), rows.rows, rows.index};
         const auto first = [](Operands t) { return Vectors(t[1], t[2], 0); };
         const auto second = [&](Operands t) { return Vectors(t[1], t[2], rows.offset); };
-        Check("RmsNormModulate " + at, operands, RowBound(dtype), [&](Device& d, Operands t) {
-          return d.RmsNormModulate(t[0], 1e-6f, first(t), second(t));
-        });
         Check("LayerNormModulate " + at, operands, RowBound(dtype), [&](Device& d, Operands t) {
           return d.LayerNormModulate(t[0], 1e-6f, first(t), second(t));
         });
@@ -85,8 +81,6 @@ TEST_F(Norms, Modulated) {
                   return d.Modulate(t[0], first(t), second(t), activation);
                 });
         }
-        Check("AddGated " + at, operands, RowBound(dtype),
-              [&](Device& d, Operands t) { return d.AddGated(t[0], t[3], second(t)); });
       }
     }
   }

@@ -1,0 +1,216 @@
+#include "server/governor/cost_model.h"
+
+#include <cmath>
+#include <string>
+
+#include "gtest/gtest.h"
+
+namespace ltx::server {
+namespace {
+
+/// A forward over T tokens in P passes, in units of some transformer: text is a constant part of
+/// the products.
+CostUnit Forward(double tokens, double passes = 1) {
+  CostUnit unit;
+  unit.kind = CostKind::kForward;
+  unit[CostTerm::kUnit] = 1;
+  unit[CostTerm::kProducts] = passes * (0.3 * tokens + 100);
+  unit[CostTerm::kAttention] = passes * 1e-3 * tokens * tokens;
+  unit[CostTerm::kBytes] = passes * (2e-3 * tokens + 0.5);
+  return unit;
+}
+
+double Seconds(const CostUnit& unit) {
+  return 0.02 + 0.001 * unit[CostTerm::kProducts] + 0.004 * unit[CostTerm::kAttention];
+}
+
+/// Measures it so often that first use is behind it.
+void Learn(CostModel* model, const CostUnit& unit, double seconds, int times = 4) {
+  for (int i = 0; i < times; ++i) model->Observe(unit, seconds);
+}
+
+TEST(NonNegativeLeastSquaresTest, FindsWhatIsThere) {
+  std::vector<CostTerms> rows;
+  std::vector<double> values;
+  for (int i = 1; i <= 5; ++i) {
+    const double t = i;
+    rows.push_back({1, 0, t, t * t, 0, 0});
+    values.push_back(2 + 3 * t + 0.5 * t * t);
+  }
+  const CostTerms x = NonNegativeLeastSquares(rows, values);
+  EXPECT_NEAR(x[0], 2, 1e-6);
+  EXPECT_NEAR(x[2], 3, 1e-6);
+  EXPECT_NEAR(x[3], 0.5, 1e-6);
+  EXPECT_EQ(x[1], 0);
+}
+
+TEST(NonNegativeLeastSquaresTest, NoCoefficientIsNegative) {
+  std::vector<CostTerms> rows;
+  std::vector<double> values;
+  // The best parabola through these bends down.
+  for (const double t : {1.0, 2.0, 3.0, 4.0}) {
+    rows.push_back({1, 0, t, t * t, 0, 0});
+    values.push_back(std::sqrt(t));
+  }
+  const CostTerms x = NonNegativeLeastSquares(rows, values);
+  for (const double value : x) EXPECT_GE(value, 0);
+  EXPECT_GT(x[0] + x[2], 0);
+}
+
+TEST(CostModelTest, KnowsNothingAtFirst) {
+  CostModel model;
+  EXPECT_FALSE(model.Predict(Forward(100)).has_value());
+  EXPECT_FALSE(model.PredictAll({Forward(100)}).known);
+  EXPECT_FALSE(model.knows(CostKind::kForward));
+}
+
+TEST(CostModelTest, ProjectsShapesThatWereNeverMeasured) {
+  CostModel model;
+  for (const double tokens : {200, 800, 2000, 4000}) {
+    Learn(&model, Forward(tokens), Seconds(Forward(tokens)));
+  }
+  // Only passes tell what belongs to a unit from what every pass has of its own.
+  Learn(&model, Forward(800, 2), Seconds(Forward(800, 2)));
+  for (const double tokens : {400, 1344, 3000, 6144, 14080}) {
+    const double expected = Seconds(Forward(tokens));
+    EXPECT_NEAR(*model.Predict(Forward(tokens)), expected, 0.01 * expected) << tokens;
+    // Two passes in one evaluation.
+    const double twice = Seconds(Forward(tokens, 2));
+    EXPECT_NEAR(*model.Predict(Forward(tokens, 2)), twice, 0.01 * twice) << tokens;
+  }
+}
+
+TEST(CostModelTest, MoreWorkNeverCostsLess) {
+  CostModel model;
+  // Noise that a free fit would turn into a parabola that bends down.
+  Learn(&model, Forward(500), 1.0);
+  Learn(&model, Forward(1000), 1.9);
+  Learn(&model, Forward(2000), 2.1);
+  double before = 0;
+  for (double tokens = 250; tokens < 50000; tokens *= 2) {
+    const double seconds = *model.Predict(Forward(tokens));
+    EXPECT_GE(seconds, before) << tokens;
+    before = seconds;
+  }
+}
+
+TEST(CostModelTest, FirstUseIsKeptApart) {
+  CostModel model;
+  Learn(&model, Forward(500), 1.0);
+  Learn(&model, Forward(1000), 2.0);
+  const double steady = *model.Predict(Forward(2000));
+  // The first of a new computation: three seconds of compilation on top.
+  const CostUnit fresh = Forward(2000);
+  model.Observe(fresh, steady + 3.0);
+  EXPECT_NEAR(*model.Predict(fresh), steady, 1e-9);
+  // It has been met now; another one has not.
+  EXPECT_EQ(model.FirstUse(fresh), 0);
+  EXPECT_GT(model.FirstUse(Forward(3000)), 0);
+  EXPECT_LE(model.FirstUse(Forward(3000)), 3.0);
+}
+
+TEST(CostModelTest, TheVeryFirstUnitDoesNotSpoilTheFit) {
+  CostModel model;
+  model.Observe(Forward(500), 9.0);
+  EXPECT_TRUE(model.knows(CostKind::kForward));
+  EXPECT_NEAR(*model.Predict(Forward(500)), 9.0, 1e-9);
+  model.Observe(Forward(500), 1.0);
+  EXPECT_NEAR(*model.Predict(Forward(500)), 1.0, 1e-9);
+  EXPECT_NEAR(model.FirstUse(Forward(700)), 8.0, 1e-9);
+}
+
+TEST(CostModelTest, PreparationAndNoiseAreNoComputationOfTheirOwn) {
+  CostModel model;
+  CostUnit start = Forward(500);
+  start[CostTerm::kStart] = 1;
+  start[CostTerm::kNormals] = 2;
+  start[CostTerm::kBytes] += 1;
+  model.Observe(start, 5.0);
+  // The second step is not its first use: it counts at once.
+  model.Observe(Forward(500), 1.0);
+  EXPECT_NEAR(*model.Predict(Forward(500)), 1.0, 1e-9);
+}
+
+TEST(CostModelTest, OneBadMeasurementMovesNothing) {
+  CostModel model;
+  Learn(&model, Forward(500), 1.0, 6);
+  model.Observe(Forward(500), 50.0);
+  EXPECT_NEAR(*model.Predict(Forward(500)), 1.0, 1e-9);
+}
+
+TEST(CostModelTest, FollowsAMachineThatChanged) {
+  CostModel model;
+  Learn(&model, Forward(500), 1.0, 9);
+  Learn(&model, Forward(500), 2.0, 9);
+  EXPECT_NEAR(*model.Predict(Forward(500)), 2.0, 1e-9);
+}
+
+TEST(CostModelTest, SumsAPlanAndPaysFirstUseOncePerComputation) {
+  CostModel model;
+  Learn(&model, Forward(500), 1.0);
+  model.Observe(Forward(1000), *model.Predict(Forward(1000)) + 4.0);
+  const CostModel::Total total =
+      model.PredictAll({Forward(500), Forward(2000), Forward(2000), Forward(3000)});
+  EXPECT_TRUE(total.known);
+  EXPECT_NEAR(total.seconds,
+              *model.Predict(Forward(500)) + 2 * *model.Predict(Forward(2000)) +
+                  *model.Predict(Forward(3000)),
+              1e-9);
+  EXPECT_NEAR(total.first_use_seconds, 2 * model.FirstUse(Forward(2000)), 1e-9);
+  CostUnit mux;
+  mux.kind = CostKind::kMux;
+  EXPECT_FALSE(model.PredictAll({Forward(500), mux}).known);
+}
+
+TEST(CostModelTest, MeasurementsThatAreNoTimeAreLeftOut) {
+  CostModel model;
+  for (const double seconds : {0.0, -1.0, double{NAN}, double{INFINITY}, 1e9}) {
+    model.Observe(Forward(500), seconds);
+    model.Observe(Forward(500), seconds);
+  }
+  EXPECT_FALSE(model.knows(CostKind::kForward));
+}
+
+TEST(CostModelTest, KeepsABoundedNumberOfShapes) {
+  CostModel model;
+  for (int i = 1; i <= 1000; ++i) Learn(&model, Forward(10.0 * i), 1.0 + i, 2);
+  EXPECT_LE(model.num_shapes(), 64);
+}
+
+TEST(CostModelTest, SurvivesAsText) {
+  CostModel model;
+  Learn(&model, Forward(500), 1.0);
+  Learn(&model, Forward(1000), 1.7);
+  model.Observe(Forward(4000), 9.0);
+  CostModel read;
+  ASSERT_TRUE(read.FromJson(model.ToJson()).ok());
+  for (const double tokens : {500, 700, 1000, 3000}) {
+    EXPECT_EQ(*read.Predict(Forward(tokens)), *model.Predict(Forward(tokens))) << tokens;
+  }
+  EXPECT_EQ(read.ToJson(), model.ToJson());
+  // Another process has compiled nothing yet.
+  EXPECT_EQ(model.FirstUse(Forward(4000)), 0);
+  EXPECT_GT(read.FirstUse(Forward(4000)), 0);
+}
+
+TEST(CostModelTest, HostileTextIsRefusedAndChangesNothing) {
+  CostModel model;
+  Learn(&model, Forward(500), 1.0);
+  const std::string good = model.ToJson();
+  std::string negative = good;
+  negative.replace(negative.find("1.0"), 3, "-1.");
+  std::string huge = good;
+  huge.replace(huge.find("1.0"), 3, "1e9");
+  for (const std::string& text :
+       {std::string(), std::string("null"), std::string("[]"), std::string("{}"),
+        std::string("{\"format\": 1}"), std::string("{\"format\": \"1\"}"),
+        good.substr(0, good.size() / 2), negative, huge,
+        std::string("{\"format\":1,\"text\":3,\"forward\":{}}"), std::string(100000, '[')}) {
+    const absl::Status status = model.FromJson(text);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << text.substr(0, 80);
+    EXPECT_EQ(model.ToJson(), good);
+  }
+}
+
+}  // namespace
+}  // namespace ltx::server

@@ -1,0 +1,189 @@
+#include "server/governor/verdict.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "engine/pipeline/error_details.h"
+#include "google/rpc/error_details.pb.h"
+#include "server/reasons.h"
+#include "server/rpc_details.h"
+
+namespace ltx::server {
+namespace {
+
+std::string HumanSeconds(double seconds) { return absl::StrFormat("%.4g s", seconds); }
+
+template <typename T>
+void Lower(const T& value, const std::string& source, Limit<T>* limit) {
+  if (limit->value.has_value() && *limit->value <= value) return;
+  limit->value = value;
+  limit->source = source;
+}
+
+Verdict Refuse(absl::string_view reason, std::string projected, std::string allowed,
+               const std::string& message, Verdict verdict) {
+  verdict.decision = Decision::kRefuse;
+  verdict.reason = std::string(reason);
+  verdict.projected = std::move(projected);
+  verdict.allowed = std::move(allowed);
+  verdict.message = message;
+  return verdict;
+}
+
+}  // namespace
+
+absl::string_view DecisionName(Decision decision) {
+  switch (decision) {
+    case Decision::kAdmit:
+      return "admit";
+    case Decision::kWait:
+      return "wait";
+    case Decision::kRefuse:
+      return "refuse";
+  }
+  return "?";
+}
+
+std::string HumanBytes(int64_t bytes) {
+  const auto value = static_cast<double>(bytes);
+  if (bytes >= 1'000'000'000) return absl::StrFormat("%.2f GB", value * 1e-9);
+  return absl::StrFormat("%.1f MB", value * 1e-6);
+}
+
+Budgets BudgetsOf(const Rung* rung, const Lease& lease, int64_t device_bytes) {
+  Budgets budgets;
+  if (device_bytes > 0) Lower(device_bytes, "the device", &budgets.bytes);
+  if (rung != nullptr) {
+    const std::string source = absl::StrCat("rung ", rung->name);
+    if (rung->max_bytes > 0) Lower(rung->max_bytes, source, &budgets.bytes);
+    if (rung->max_seconds > 0) Lower(rung->max_seconds, source, &budgets.seconds);
+  }
+  if (lease.max_bytes.has_value()) {
+    Lower(*lease.max_bytes, "the request's max_bytes", &budgets.bytes);
+  }
+  if (lease.max_seconds.has_value()) {
+    Lower(*lease.max_seconds, "the request's max_seconds", &budgets.seconds);
+  }
+  return budgets;
+}
+
+std::string Arithmetic(const Demand& demand) {
+  std::string time = "time:";
+  std::string memory = absl::StrCat("memory: resident ", HumanBytes(demand.resident_bytes), " +");
+  absl::string_view separator = " ";
+  const PhaseDemand* highest = nullptr;
+  for (const PhaseDemand& phase : demand.phases) {
+    absl::StrAppend(&time, separator, phase.phase, " ", phase.units, " x ",
+                    HumanSeconds(phase.units > 0 ? phase.seconds / phase.units : 0));
+    separator = " + ";
+    if (highest == nullptr || phase.peak_bytes > highest->peak_bytes) highest = &phase;
+  }
+  if (demand.first_use_seconds > 0) {
+    absl::StrAppend(&time, separator, "first use ", HumanSeconds(demand.first_use_seconds));
+  }
+  absl::StrAppend(&time, " = ", HumanSeconds(demand.total_seconds()));
+  if (!demand.seconds_known) time = "time: not known, nothing has been measured yet";
+  absl::StrAppend(&memory, " largest phase ", highest == nullptr ? "none" : highest->phase, " ",
+                  HumanBytes(demand.peak_bytes), " = ", HumanBytes(demand.total_bytes()));
+  return absl::StrCat(time, "\n", memory);
+}
+
+Verdict Decide(const RungLadder& ladder, const Lease& lease, const Demand& demand,
+               const Supply& supply) {
+  const Rung* const rung = ladder.RungFor(demand.geometry);
+  Verdict verdict;
+  verdict.arithmetic = Arithmetic(demand);
+  if (rung == nullptr) {
+    const std::string largest = ladder.rungs().empty() ? "none" : ladder.rungs().back().name;
+    return Refuse(kReasonNoRung, demand.geometry.ToString(), largest,
+                  absl::StrCat(demand.geometry.ToString(),
+                               " belongs to no rung of this server; the largest is ", largest),
+                  std::move(verdict));
+  }
+  verdict.rung = rung->name;
+  const Budgets budgets = BudgetsOf(rung, lease, supply.device_bytes);
+  if (budgets.bytes.value.has_value() && demand.total_bytes() > *budgets.bytes.value) {
+    return Refuse(kReasonMemoryProjection, HumanBytes(demand.total_bytes()),
+                  HumanBytes(*budgets.bytes.value),
+                  absl::StrCat(demand.geometry.ToString(), " needs ",
+                               HumanBytes(demand.total_bytes()), " of device memory; ",
+                               budgets.bytes.source, " allows ", HumanBytes(*budgets.bytes.value)),
+                  std::move(verdict));
+  }
+  const double seconds = demand.total_seconds();
+  if (demand.seconds_known && budgets.seconds.value.has_value() &&
+      seconds > *budgets.seconds.value) {
+    return Refuse(
+        kReasonTimeProjection, HumanSeconds(seconds), HumanSeconds(*budgets.seconds.value),
+        absl::StrCat(demand.geometry.ToString(), " would take ", HumanSeconds(seconds), "; ",
+                     budgets.seconds.source, " allows ", HumanSeconds(*budgets.seconds.value)),
+        std::move(verdict));
+  }
+  if (demand.seconds_known && lease.deadline_seconds.has_value() &&
+      supply.seconds_ahead + seconds > *lease.deadline_seconds) {
+    return Refuse(
+        kReasonDeadlineProjection, HumanSeconds(supply.seconds_ahead + seconds),
+        HumanSeconds(*lease.deadline_seconds),
+        absl::StrCat("done in ", HumanSeconds(supply.seconds_ahead + seconds), " (",
+                     HumanSeconds(supply.seconds_ahead), " of waiting behind ", supply.jobs_ahead,
+                     " jobs, ", HumanSeconds(seconds), " of work); the deadline is in ",
+                     HumanSeconds(std::max(0.0, *lease.deadline_seconds))),
+        std::move(verdict));
+  }
+  verdict.wait_seconds = supply.seconds_ahead;
+  if (budgets.bytes.value.has_value() &&
+      demand.total_bytes() + supply.held_bytes > *budgets.bytes.value) {
+    verdict.decision = Decision::kWait;
+    verdict.reason = std::string(kReasonMemoryHeld);
+    verdict.message = absl::StrCat("fits once the ", HumanBytes(supply.held_bytes),
+                                   " that running jobs hold are free");
+  } else if (supply.jobs_ahead > 0) {
+    verdict.decision = Decision::kWait;
+    verdict.message = absl::StrCat("fits; ", supply.jobs_ahead, " jobs come first");
+  } else {
+    verdict.message = "fits";
+  }
+  return verdict;
+}
+
+std::string LargestFittingRung(const RungLadder& ladder, const Lease& lease, const Supply& supply,
+                               const std::function<std::optional<Demand>(const Rung&)>& project) {
+  for (auto rung = ladder.rungs().rbegin(); rung != ladder.rungs().rend(); ++rung) {
+    const std::optional<Demand> demand = project(*rung);
+    if (demand.has_value() &&
+        Decide(ladder, lease, *demand, supply).decision != Decision::kRefuse) {
+      return rung->name;
+    }
+  }
+  return "";
+}
+
+absl::Status ToStatus(const Verdict& verdict) {
+  if (verdict.decision != Decision::kRefuse) return absl::OkStatus();
+  absl::StatusCode code = absl::StatusCode::kResourceExhausted;
+  std::string subject = "device:0/memory";
+  if (verdict.reason == kReasonTimeProjection) subject = "device:0/time";
+  if (verdict.reason == kReasonDeadlineProjection) code = absl::StatusCode::kDeadlineExceeded;
+  if (verdict.reason == kReasonNoRung) code = absl::StatusCode::kInvalidArgument;
+  std::string message = verdict.message;
+  if (!verdict.largest_rung.empty()) {
+    absl::StrAppend(&message, "; the largest rung that fits is ", verdict.largest_rung);
+  }
+  absl::Status status(code, absl::StrCat(message, ". ", verdict.arithmetic));
+  status = pipeline::WithDetail(
+      std::move(status), {verdict.reason, "", verdict.projected,
+                          verdict.largest_rung.empty()
+                              ? verdict.allowed
+                              : absl::StrCat(verdict.allowed, "; rung ", verdict.largest_rung)});
+  if (code != absl::StatusCode::kResourceExhausted) return status;
+  google::rpc::QuotaFailure quota;
+  google::rpc::QuotaFailure::Violation* const violation = quota.add_violations();
+  violation->set_subject(subject);
+  violation->set_description(
+      absl::StrCat("projected ", verdict.projected, ", allowed ", verdict.allowed));
+  AttachRpcDetail(quota, &status);
+  return status;
+}
+
+}  // namespace ltx::server

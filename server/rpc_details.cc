@@ -1,0 +1,30 @@
+#include "server/rpc_details.h"
+
+#include <string>
+
+#include "absl/strings/cord.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+namespace ltx::server {
+namespace {
+
+constexpr absl::string_view kTypePrefix = "type.googleapis.com/google.rpc.";
+
+}  // namespace
+
+void AttachRpcDetail(const google::protobuf::Message& detail, absl::Status* status) {
+  status->SetPayload(absl::StrCat("type.googleapis.com/", detail.GetDescriptor()->full_name()),
+                     absl::Cord(detail.SerializeAsString()));
+}
+
+void AppendRpcDetails(const absl::Status& status, google::rpc::Status* wire) {
+  status.ForEachPayload([wire](absl::string_view type, const absl::Cord& payload) {
+    if (!absl::StartsWith(type, kTypePrefix)) return;
+    google::protobuf::Any* const any = wire->add_details();
+    any->set_type_url(std::string(type));
+    any->set_value(std::string(payload));
+  });
+}
+
+}  // namespace ltx::server
