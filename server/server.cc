@@ -20,7 +20,7 @@
 #include "absl/time/time.h"
 #include "engine/checkpoint/model_set.h"
 #include "engine/pipeline/model.h"
-#include "kernels/cpu/cpu_device.h"
+#include "kernels/device_factory.h"
 #include "kernels/status_macros.h"
 #include "proto/ltx/version.h"
 #include "server/auth/authenticator.h"
@@ -134,14 +134,12 @@ absl::Status Ready(const JobManager& jobs) {
   return jobs.ReadScheduler().draining ? ShuttingDown() : absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<cpu::CpuDevice>> OpenDevice(const ServerConfig& config) {
-  if (config.device != "auto" && config.device != "cpu") {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "device \"", config.device, "\": this build has the CPU device only; use auto or cpu"));
+/// "auto" is what the device is fast in: bf16 on a GPU, f32 on a CPU.
+DType ComputeDType(const ServerConfig& config, const Device& device) {
+  if (config.compute_dtype == "auto") {
+    return device.properties().is_gpu ? DType::kBF16 : DType::kF32;
   }
-  cpu::CpuDeviceOptions options;
-  options.threads = config.threads;
-  return cpu::CpuDevice::Create(options);
+  return config.compute_dtype == "bf16" ? DType::kBF16 : DType::kF32;
 }
 
 ConditionStore::Options StoreOptions(const ConditionConfig& config) {
@@ -205,22 +203,23 @@ absl::Status RunServer(const ServerConfig& config) {
   spdlog::info("ltx_server {} starts, model {}", kVersion, config.model);
 
   LTX_RETURN_IF_ERROR(CheckOutputRoots(config.output_roots));
-  LTX_ASSIGN_OR_RETURN(const std::unique_ptr<cpu::CpuDevice> device, OpenDevice(config));
+  LTX_ASSIGN_OR_RETURN(const OpenedDevice opened, OpenDevice(config.device, config.threads));
+  Device* const device = opened.device.get();
+  if (!opened.why_cpu.empty()) spdlog::info("device auto is the CPU: {}", opened.why_cpu);
   LTX_ASSIGN_OR_RETURN(const checkpoint::ModelSet files, checkpoint::ModelSet::Open(config.model));
   for (const std::string& warning : files.warnings) spdlog::warn("{}", warning);
   pipeline::ModelOptions model_options;
-  model_options.compute_dtype = config.compute_dtype == "bf16" ? DType::kBF16 : DType::kF32;
+  model_options.compute_dtype = ComputeDType(config, *device);
   model_options.prompt_cache_bytes = config.prompt_cache_bytes;
   LTX_ASSIGN_OR_RETURN(const std::unique_ptr<pipeline::Model> model,
-                       pipeline::Model::Load(device.get(), files, model_options));
+                       pipeline::Model::Load(device, files, model_options));
   LTX_ASSIGN_OR_RETURN(const std::unique_ptr<WorkDir> work_dir, WorkDir::Create(config.work_dir));
 
   ServerMetrics metrics;
   LTX_ASSIGN_OR_RETURN(const std::unique_ptr<JobManager> jobs,
                        JobManager::Create(JobOptions(config, work_dir->path(), &metrics), {}));
   Heartbeat heartbeat([&jobs](absl::Time now) { jobs->Sweep(now); });
-  ModelBackend backend(model.get(), {config.output_roots, config.model, device->threads()},
-                       &metrics);
+  ModelBackend backend(model.get(), {config.output_roots, config.model}, &metrics);
   metrics.SetSource([&] {
     ServerMetrics::Reading reading = backend.ReadMetrics();
     reading.queue_depth = jobs->ReadScheduler().total_waiting();
