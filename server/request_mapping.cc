@@ -150,6 +150,16 @@ absl::StatusOr<pipeline::GenerationRequest> FromWire(const v1::GenerateVideoRequ
   if (request.has_num_generated_keyframes()) {
     mapped.num_generated_keyframes = request.num_generated_keyframes();
   }
+  if (!request.conditions().empty()) {
+    return pipeline::WithDetail(
+        absl::UnimplementedError(absl::StrCat("conditions: recipe ", pipeline::RecipeName(recipe),
+                                              " cannot condition on uploaded material yet")),
+        {std::string(pipeline::kReasonUnsupportedField), "conditions",
+         request.conditions(0).handle(), "none"});
+  }
+  if (!request.prompt_handle().empty()) {
+    return absl::InternalError("prompt_handle has to be resolved before the request is mapped");
+  }
   if (request.enhance_prompt()) {
     return pipeline::UnsupportedFieldError("enhance_prompt", "true", mapped.recipe);
   }

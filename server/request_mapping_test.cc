@@ -93,7 +93,13 @@ TEST(FromWireTest, ALengthHasOneSource) {
 void SetField(const google::protobuf::FieldDescriptor* field, v1::GenerateVideoRequest* request) {
   using google::protobuf::FieldDescriptor;
   const google::protobuf::Reflection* reflection = request->GetReflection();
-  if (field->is_repeated()) return reflection->AddInt32(request, field, 1);
+  if (field->is_repeated()) {
+    if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) {
+      return reflection->AddInt32(request, field, 1);
+    }
+    reflection->AddMessage(request, field);
+    return;
+  }
   switch (field->cpp_type()) {
     case FieldDescriptor::CPPTYPE_STRING:
       return reflection->SetString(request, field, "text");
@@ -134,8 +140,9 @@ absl::StatusOr<std::string> Outcome(const v1::GenerateVideoRequest& request) {
 /// Every field of the message, in every recipe, must change what is run, or be refused by name:
 /// none may be ignored.
 TEST(FromWireTest, EachFieldIsHonouredOrRefusedInEachRecipe) {
-  // Looked at by the service itself, where a clip's place is decided; and the axis of this table.
-  const std::set<std::string> elsewhere = {"output_path", "recipe"};
+  // Looked at by the service itself: a clip's place, a prompt that was uploaded. And the axis of
+  // this table.
+  const std::set<std::string> elsewhere = {"output_path", "prompt_handle", "recipe"};
   const google::protobuf::Descriptor* descriptor = v1::GenerateVideoRequest::descriptor();
   for (const pipeline::RecipeTraits& recipe : pipeline::AllRecipes()) {
     int honoured = 0;
