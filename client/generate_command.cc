@@ -1,8 +1,10 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <csignal>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -29,6 +31,7 @@ namespace {
 struct Flags {
   Connection connection;
   std::string output;
+  std::vector<std::string> prompts;
   std::vector<std::string> conditions;
   std::string noise_generator;
   std::string noise_dtype;
@@ -85,6 +88,15 @@ void PrintReport(const v1::GenerationReport& report, const std::string& path) {
   }
 }
 
+/// "clip.mp4" and 2 make "clip-2.mp4"; an empty path stays empty.
+std::string NumberedPath(const std::string& path, size_t number) {
+  if (path.empty()) return path;
+  const std::filesystem::path parts(path);
+  return (parts.parent_path() /
+          absl::StrCat(parts.stem().string(), "-", number, parts.extension().string()))
+      .string();
+}
+
 int RunGenerate(const Flags& flags) {
   // Before the watcher, which may use it until its own end.
   absl::StatusOr<std::unique_ptr<VideoClient>> client;
@@ -100,13 +112,26 @@ int RunGenerate(const Flags& flags) {
   if (flags.deadline_seconds > 0) {
     options.deadline = absl::Now() + absl::Seconds(flags.deadline_seconds);
   }
-  const auto report = (*client)->Generate(flags.request, flags.output, options);
-  display.Clear();
-  if (!report.ok()) return Fail(report.status());
-  if (flags.json) {
-    PrintJson(*report);
-  } else {
-    PrintReport(*report, report->output_path().empty() ? flags.output : report->output_path());
+  // One job a prompt: each clip is queued, reported and, on Ctrl-C, given up on its own.
+  const size_t count = std::max<size_t>(flags.prompts.size(), 1);
+  for (size_t i = 0; i < count; ++i) {
+    v1::GenerateVideoRequest request = flags.request;
+    std::string output = flags.output;
+    if (!flags.prompts.empty()) request.set_prompt(flags.prompts[i]);
+    if (count > 1) {
+      output = NumberedPath(flags.output, i + 1);
+      if (!request.output_path().empty()) {
+        request.set_output_path(NumberedPath(request.output_path(), i + 1));
+      }
+    }
+    const auto report = (*client)->Generate(request, output, options);
+    display.Clear();
+    if (!report.ok()) return Fail(report.status());
+    if (flags.json) {
+      PrintJson(*report);
+    } else {
+      PrintReport(*report, report->output_path().empty() ? output : report->output_path());
+    }
   }
   return 0;
 }
@@ -282,9 +307,11 @@ Command AddGenerateCommand(CLI::App* app) {
   AddConnectionFlags(command, &flags->connection);
   CLI::App* const prompt = command->add_option_group("prompt", "What to generate");
   prompt->require_option(1);
-  Optional<std::string>(
-      prompt, "--prompt", [flags](const std::string& v) { flags->request.set_prompt(v); },
-      "What to show and to be heard");
+  prompt
+      ->add_option("--prompt", flags->prompts,
+                   "What to show and to be heard; given several times, one clip for each, numbered "
+                   "before the ending of the output")
+      ->allow_extra_args(false);
   Optional<std::string>(
       prompt, "--prompt-handle",
       [flags](const std::string& v) { flags->request.set_prompt_handle(v); },

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -189,6 +190,94 @@ TEST_F(GenerationJobTest, OneStageRunsWithoutTheUpsampler) {
   const GenerationResult result = Finish(job.get());
   EXPECT_EQ(result.frames.shape(), (Shape{17, 96, 160, 3}));
   EXPECT_EQ(result.parameters.stages.size(), 1u);
+}
+
+TEST_F(GenerationJobTest, GuidedPassesAgreeBatchedAndOneByOne) {
+  GenerationRequest request = Request();
+  request.recipe = Recipe::kOneStage;
+  request.height = request.width = 96;
+  request.num_inference_steps = 2;
+  request.guidance_batching = GuidanceBatching::kBatched;
+  const auto batched_job = Create(request);
+  EXPECT_EQ(batched_job->plan().size(), 2u + 2 + 1 + 1);
+  EXPECT_EQ(batched_job->parameters().warnings.size(), 1u);
+  const auto batched = Media(Finish(batched_job.get()));
+  request.guidance_batching = GuidanceBatching::kSequential;
+  const auto sequential_job = Create(request);
+  EXPECT_EQ(sequential_job->plan().size(), 2u + 8 + 1 + 1);
+  const auto sequential = Media(Finish(sequential_job.get()));
+  double worst = 0;
+  for (size_t i = 0; i < batched.first.size(); ++i) {
+    worst = std::max(worst, std::abs(double{batched.first[i]} - sequential.first[i]));
+  }
+  // A tenth of a grey level in eight bits.
+  EXPECT_LT(worst, 4e-4);
+  request.negative_prompt = "a blue square moves down";
+  EXPECT_FALSE(Media(Finish(Create(request).get())).first == sequential.first);
+}
+
+TEST_F(GenerationJobTest, OneModalityAlone) {
+  GenerationRequest request = Request();
+  request.video_only = true;
+  const GenerationResult picture = Finish(Create(request).get());
+  EXPECT_TRUE(picture.frames.defined());
+  EXPECT_FALSE(picture.waveform.defined());
+  request = Request();
+  request.recipe = Recipe::kT2a;
+  request.height = request.width = 0;
+  request.num_inference_steps = 2;
+  const GenerationResult sound = Finish(Create(request).get());
+  EXPECT_FALSE(sound.frames.defined());
+  EXPECT_EQ(sound.waveform.shape(), (Shape{2, 480 * (4 * 18 - 3)}));
+}
+
+TEST_F(GenerationJobTest, TheDurationHeadChoosesWithinTheBounds) {
+  GenerationRequest request = Request();
+  request.auto_duration.emplace();
+  const auto job = Create(request);
+  // Planned for the longest clip; then for what the head says.
+  EXPECT_EQ(job->parameters().num_frames, 49);
+  ASSERT_TRUE(job->Advance().ok());
+  const EffectiveParameters& parameters = job->parameters();
+  ASSERT_TRUE(parameters.predicted_seconds.has_value());
+  EXPECT_EQ((parameters.num_frames - 1) % 8, 0);
+  EXPECT_GE(parameters.num_frames, 24);
+  EXPECT_GT(parameters.prompt_tokens, 0);
+  request.auto_duration->max_seconds = 25.0 / 24;
+  const GenerationResult result = Finish(Create(request).get());
+  EXPECT_EQ(result.frames.dim(0), 25);
+}
+
+TEST_F(GenerationJobTest, ComponentsThatAreMissingAreNamed) {
+  GenerationRequest request = Request();
+  request.recipe = Recipe::kTwoStage;
+  const auto adapter = GenerationJob::Create(model_, request);
+  EXPECT_EQ(adapter.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(GetErrorDetail(adapter.status())->reason, kReasonComponentMissing);
+  EXPECT_EQ(GetErrorDetail(adapter.status())->legal, "distilled_lora");
+
+  checkpoint::ModelSet files = *checkpoint::ModelSet::Open("models/ltx-tiny");
+  files.duration_head.reset();
+  files.spatial_upsampler.reset();
+  ModelOptions options;
+  options.compute_dtype = DType::kF32;
+  const auto model = Model::Load(device_, files, options).value();
+  EXPECT_EQ(model->recipes(), (std::vector<Recipe>{Recipe::kDistilledOneStage}));
+  request = Request();
+  EXPECT_EQ(GetErrorDetail(GenerationJob::Create(model.get(), request).status())->legal,
+            "spatial_upsampler");
+  request.recipe = Recipe::kDistilledOneStage;
+  request.auto_duration.emplace();
+  const auto head = GenerationJob::Create(model.get(), request);
+  EXPECT_EQ(head.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(GetErrorDetail(head.status())->field, "auto_duration");
+
+  options.kind = checkpoint::ModelKind::kDev;
+  const auto dev = Model::Load(device_, files, options).value();
+  EXPECT_EQ(dev->recipes(), (std::vector<Recipe>{Recipe::kOneStage, Recipe::kT2a}));
+  request = Request();
+  EXPECT_EQ(GetErrorDetail(GenerationJob::Create(dev.get(), request).status())->reason,
+            kReasonModelKind);
 }
 
 TEST_F(GenerationJobTest, BFloat16ShowsTheSameClip) {
