@@ -52,10 +52,11 @@ absl::StatusOr<std::vector<int64_t>> IntListParam(const GoldenCase& golden, cons
 }
 
 absl::StatusOr<std::unique_ptr<Model>> LoadModel(const std::string& folder,
-                                                 checkpoint::ModelKind kind, Device* device) {
+                                                 checkpoint::ModelKind kind, Device* device,
+                                                 DType compute_dtype) {
   LTX_ASSIGN_OR_RETURN(const checkpoint::ModelSet set, checkpoint::ModelSet::Open(folder));
   pipeline::ModelOptions options;
-  options.compute_dtype = DType::kF32;
+  options.compute_dtype = compute_dtype;
   options.kind = kind;
   return Model::Load(device, set, options);
 }

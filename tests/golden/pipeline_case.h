@@ -27,10 +27,10 @@ absl::StatusOr<double> NumberParam(const GoldenCase& golden, const char* name);
 absl::StatusOr<int64_t> IntParam(const GoldenCase& golden, const char* name);
 absl::StatusOr<std::vector<int64_t>> IntListParam(const GoldenCase& golden, const char* name);
 
-/// The set in `folder`, which does not say of what kind it is, in f32.
+/// The set in `folder`, which does not say of what kind it is.
 absl::StatusOr<std::unique_ptr<pipeline::Model>> LoadModel(const std::string& folder,
                                                            checkpoint::ModelKind kind,
-                                                           Device* device);
+                                                           Device* device, DType compute_dtype);
 
 /// Prompt, size, length, rate and seed of a case.
 absl::StatusOr<pipeline::GenerationRequest> RequestOf(const GoldenCase& golden);

@@ -258,7 +258,7 @@ absl::Status RunPack(const GoldenCase& golden, const GoldenContext& context, Rec
       const std::unique_ptr<Model> model,
       LoadModel(golden.Resolve(pack),
                 traits.full_model ? checkpoint::ModelKind::kDev : checkpoint::ModelKind::kDistilled,
-                &device));
+                &device, ComputeDType(context, DType::kF32, outputs)));
   LTX_ASSIGN_OR_RETURN(
       const GenerationRequest request,
       PackRequest(golden, recipe, model->parts().transformer->num_blocks()));

@@ -56,7 +56,8 @@ absl::Status RunPrompts(const GoldenCase& golden, const GoldenContext& context,
   Device& device = *context.device;
   LTX_ASSIGN_OR_RETURN(const std::string pack, StringParam(golden, "checkpoint_pack"));
   LTX_ASSIGN_OR_RETURN(const std::unique_ptr<Model> model,
-                       LoadModel(golden.Resolve(pack), checkpoint::ModelKind::kDistilled, &device));
+                       LoadModel(golden.Resolve(pack), checkpoint::ModelKind::kDistilled, &device,
+                                 ComputeDType(context, DType::kF32, outputs)));
   for (const char* prompt : {"positive", "negative"}) {
     LTX_ASSIGN_OR_RETURN(const std::string text, StringParam(golden, prompt));
     LTX_ASSIGN_OR_RETURN(const text::PromptContexts contexts,
