@@ -78,6 +78,13 @@ absl::StatusOr<GenerationRequest> RequestOf(const GoldenCase& golden) {
 absl::StatusOr<Tensor> RecordedNoise::Draw(Device& device, const NoiseDraw& draw,
                                            const Shape& shape, DType dtype) {
   const auto [name, row] = name_(draw);
+  if (dtype == DType::kF64) {
+    LTX_ASSIGN_OR_RETURN(const Shape recorded, golden_->InputShape(name));
+    LTX_ASSIGN_OR_RETURN(const std::vector<double> values, golden_->InputDoubles(name));
+    if (recorded == shape) return TensorFromDoubles(device, values, shape);
+    return absl::InvalidArgumentError(absl::StrCat("in/", name, " is ", recorded.ToString(),
+                                                   ", the run draws ", shape.ToString()));
+  }
   LTX_ASSIGN_OR_RETURN(const Tensor all, golden_->Input(device, name, dtype));
   if (row >= all.dim(0)) {
     return absl::InvalidArgumentError(absl::StrCat("in/", name, " has no draw ", row));
