@@ -4,6 +4,8 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
+#include "kernels/cuda/batched_product.h"
+#include "kernels/cuda/cudnn_attention.h"
 #include "kernels/cuda/linear_plans.h"
 #include "kernels/status_macros.h"
 
@@ -20,11 +22,14 @@ absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Create(const CudaDeviceO
                        CudaContext::Create(options.ordinal, options.memory));
   auto device = absl::WrapUnique(new CudaDevice(std::move(context)));
   LTX_ASSIGN_OR_RETURN(device->staging_, Staging::Create(kStagingHalf));
+  LTX_ASSIGN_OR_RETURN(device->cudnn_attention_, CudnnAttention::Create());
   return device;
 }
 
 CudaDevice::CudaDevice(std::unique_ptr<CudaContext> context)
-    : context_(std::move(context)), linear_plans_(std::make_unique<LinearPlans>(context_.get())) {}
+    : context_(std::move(context)),
+      linear_plans_(std::make_unique<LinearPlans>(context_.get())),
+      batched_products_(std::make_unique<BatchedProducts>()) {}
 CudaDevice::~CudaDevice() = default;
 
 std::string CudaDevice::name() const { return context_->name(); }
