@@ -1,12 +1,15 @@
 #include "bench/service_load.h"
 
+#include <fcntl.h>
 #include <grpcpp/grpcpp.h>
 #include <malloc.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <cstdio>
 #include <fstream>
 #include <iterator>
 #include <memory>
@@ -18,11 +21,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/blocking_counter.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
-#include "kernels/status_macros.h"
+#include "kernels/memory_ledger.h"
+#include "server/auth/authenticator.h"
+#include "server/condition/condition_service.h"
+#include "server/condition/condition_store.h"
 #include "server/generation_backend.h"
-#include "server/job_service.h"
 #include "server/jobs/fake_generation.h"
 #include "server/jobs/heartbeat.h"
 #include "server/jobs/job_manager.h"
@@ -30,6 +34,7 @@
 #include "server/scheduler/scheduler.h"
 #include "server/tenant.h"
 #include "server/video_service.h"
+#include "spdlog/spdlog.h"
 
 namespace ltx::bench {
 namespace {
@@ -45,37 +50,41 @@ int64_t ResidentBytes() {
   return resident_pages * sysconf(_SC_PAGESIZE);
 }
 
-/// What the fake engine saw.
-struct Executed {
-  absl::Mutex mutex;
-  std::vector<std::string> tenants ABSL_GUARDED_BY(mutex);
-};
-
 /// Work of some units that take no time; the prompt names the tenant. A job of kHolder occupies the
-/// device until `release`.
+/// device until Release().
 class FakeBackend final : public server::GenerationBackend {
  public:
-  FakeBackend(int units, Executed* executed, absl::Notification* release)
-      : units_(units), executed_(executed), release_(release) {}
+  explicit FakeBackend(int units) : units_(units) {}
+
+  void Hold() {
+    absl::MutexLock lock(&mutex_);
+    held_ = true;
+  }
+  void Release() {
+    absl::MutexLock lock(&mutex_);
+    held_ = false;
+  }
+  /// Tenants of the jobs done since the last call, in order.
+  std::vector<std::string> TakeExecuted() {
+    absl::MutexLock lock(&mutex_);
+    return std::exchange(executed_, {});
+  }
 
   absl::StatusOr<Prepared> Prepare(const v1::GenerateVideoRequest& request) override {
     server::FakeGeneration::Options work;
     work.units = units_;
     work.unit_seconds = 1e-3;
     work.clip_bytes = 0;
-    if (request.prompt() == kHolder) {
-      work.run = [release = release_](int) {
-        release->WaitForNotification();
-        return absl::OkStatus();
-      };
-    } else {
-      work.run = [this, tenant = request.prompt()](int unit) {
-        if (unit != units_) return absl::OkStatus();
-        absl::MutexLock lock(&executed_->mutex);
-        executed_->tenants.push_back(tenant);
-        return absl::OkStatus();
-      };
-    }
+    work.run = [this, tenant = request.prompt()](int unit) {
+      absl::MutexLock lock(&mutex_);
+      const auto free = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return !held_; };
+      if (tenant == kHolder) {
+        mutex_.Await(absl::Condition(&free));
+      } else if (unit == units_) {
+        executed_.push_back(tenant);
+      }
+      return absl::OkStatus();
+    };
     Prepared prepared;
     prepared.make_task = [work](const std::string& id,
                                 std::shared_ptr<server::GenerationSink> sink) {
@@ -89,8 +98,9 @@ class FakeBackend final : public server::GenerationBackend {
 
  private:
   const int units_;
-  Executed* const executed_;
-  absl::Notification* const release_;
+  absl::Mutex mutex_;
+  bool held_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<std::string> executed_ ABSL_GUARDED_BY(mutex_);
 };
 
 /// What the clients saw.
@@ -251,18 +261,119 @@ class HealthWatch {
   std::thread thread_;
 };
 
-/// The part of the load that comes from clients; fills in what they and the engine saw.
-void RunClients(const LoadOptions& options, int port, absl::Notification* release,
-                Executed* executed, LoadReport* report) {
+/// The server's process: serves, and obeys lines from `in`: "hold", "release", and "tell", which it
+/// answers with its resident bytes and the tenants of what was done. Ends with `in`.
+void Serve(const LoadOptions& options, std::FILE* in, std::FILE* out) {
+  spdlog::set_level(spdlog::level::warn);
+  server::JobManagerOptions settings;
+  settings.scheduler = SchedulerSettings(options);
+  settings.scratch_dir = "/nonexistent";  // No job makes a clip.
+  settings.history = 100;
+  const auto jobs = server::JobManager::Create(std::move(settings), {}).value();
+  server::Heartbeat heartbeat(nullptr);
+  server::ServerMetrics metrics;
+  MemoryLedger ledger;
+  server::ConditionStore store({}, &ledger, &metrics);
+  server::ConditionService conditions({}, &store);
+  const auto authenticator = server::Authenticator::Create({}).value();
+  FakeBackend backend(options.units);
+  server::VideoService video_service(&backend, jobs.get(), &heartbeat, &metrics, &conditions,
+                                     authenticator.get());
+  grpc::ServerBuilder builder;
+  int port = 0;
+  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+  builder.RegisterService(&video_service);
+  const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+  std::fprintf(out, "%d\n", port);
+  std::fflush(out);
+  char command[16];
+  while (std::fscanf(in, "%15s", command) == 1) {
+    if (command == std::string("hold")) backend.Hold();
+    if (command == std::string("release")) backend.Release();
+    if (command == std::string("tell")) {
+      const std::vector<std::string> executed = backend.TakeExecuted();
+      std::fprintf(out, "%lld %zu\n", static_cast<long long>(ResidentBytes()), executed.size());
+      for (const std::string& tenant : executed) std::fprintf(out, "%s\n", tenant.c_str());
+    } else {
+      std::fprintf(out, "0 0\n");
+    }
+    std::fflush(out);
+  }
+  server->Shutdown();
+  server->Wait();
+}
+
+/// The server's process as seen from this one.
+class ServerFork {
+ public:
+  explicit ServerFork(const LoadOptions& options) {
+    int to_server[2];
+    int from_server[2];
+    if (pipe2(to_server, O_CLOEXEC) != 0 || pipe2(from_server, O_CLOEXEC) != 0) return;
+    process_ = fork();
+    if (process_ == 0) {
+      close(to_server[1]);
+      close(from_server[0]);
+      Serve(options, fdopen(to_server[0], "r"), fdopen(from_server[1], "w"));
+      _exit(0);
+    }
+    close(to_server[0]);
+    close(from_server[1]);
+    to_ = fdopen(to_server[1], "w");
+    from_ = fdopen(from_server[0], "r");
+    if (std::fscanf(from_, "%d", &port_) != 1) port_ = 0;
+  }
+  ~ServerFork() {
+    if (to_ != nullptr) std::fclose(to_);
+    if (from_ != nullptr) std::fclose(from_);
+    if (process_ > 0) waitpid(process_, nullptr, 0);
+  }
+  ServerFork(const ServerFork&) = delete;
+  ServerFork& operator=(const ServerFork&) = delete;
+
+  /// 0 if it does not serve.
+  int port() const { return port_; }
+
+  struct Told {
+    int64_t resident_bytes = 0;
+    std::vector<std::string> executed;
+  };
+  Told Command(const char* command) {
+    std::fprintf(to_, "%s\n", command);
+    std::fflush(to_);
+    Told told;
+    long long resident = 0;
+    size_t count = 0;
+    if (std::fscanf(from_, "%lld %zu", &resident, &count) != 2) return told;
+    told.resident_bytes = resident;
+    char tenant[65];
+    while (told.executed.size() < count && std::fscanf(from_, "%64s", tenant) == 1) {
+      told.executed.emplace_back(tenant);
+    }
+    return told;
+  }
+
+ private:
+  pid_t process_ = -1;
+  std::FILE* to_ = nullptr;
+  std::FILE* from_ = nullptr;
+  int port_ = 0;
+};
+
+/// One round of all clients.
+LoadReport RunRound(const LoadOptions& options, ServerFork* server) {
+  LoadReport report;
+  report.resident_bytes_before = server->Command("tell").resident_bytes;
   std::vector<std::unique_ptr<v1::VideoService::Stub>> stubs;
   for (int i = 0; i < options.clients; ++i) {
-    stubs.push_back(v1::VideoService::NewStub(Connect(port)));
+    stubs.push_back(v1::VideoService::NewStub(Connect(server->port())));
   }
+  server->Command("hold");
   Seen held(1);
   new Call(stubs[0].get(), kHolder, options.units, &held);
   held.queued.Wait();
 
-  HealthWatch health(port);
+  HealthWatch health(server->port());
   Seen seen(options.jobs);
   const absl::Time start = absl::Now();
   std::vector<std::thread> clients;
@@ -278,59 +389,38 @@ void RunClients(const LoadOptions& options, int port, absl::Notification* releas
   for (std::thread& client : clients) client.join();
   seen.queued.Wait();
   const absl::Time all_queued = absl::Now();
-  release->Notify();
+  server->Command("release");
   seen.ended.Wait();
   held.ended.Wait();
-  report->run_seconds = absl::ToDoubleSeconds(absl::Now() - all_queued);
-  report->submit_seconds = absl::ToDoubleSeconds(all_queued - start);
-  report->microseconds_per_unit = 1e6 * report->run_seconds / options.jobs / options.units;
+  report.run_seconds = absl::ToDoubleSeconds(absl::Now() - all_queued);
+  report.submit_seconds = absl::ToDoubleSeconds(all_queued - start);
+  report.microseconds_per_unit = 1e6 * report.run_seconds / options.jobs / options.units;
   const std::vector<double> latencies = health.Stop();
-  report->health_calls = static_cast<int>(latencies.size());
-  report->health_p50_ms = Percentile(latencies, 0.5);
-  report->health_p99_ms = Percentile(latencies, 0.99);
+  report.health_calls = static_cast<int>(latencies.size());
+  report.health_p50_ms = Percentile(latencies, 0.5);
+  report.health_p99_ms = Percentile(latencies, 0.99);
   {
     absl::MutexLock lock(&seen.mutex);
-    report->finished = seen.finished;
-    report->failed = seen.failed;
-    report->wrong_progress = seen.wrong_progress;
-    report->duplicated = seen.duplicated;
+    report.finished = seen.finished;
+    report.failed = seen.failed;
+    report.wrong_progress = seen.wrong_progress;
+    report.duplicated = seen.duplicated;
   }
-  absl::MutexLock lock(&executed->mutex);
-  report->executed = static_cast<int>(executed->tenants.size());
-  report->unfairness = Unfairness(executed->tenants, options);
+  const ServerFork::Told told = server->Command("tell");
+  report.executed = static_cast<int>(told.executed.size());
+  report.unfairness = Unfairness(told.executed, options);
+  report.resident_bytes_after = told.resident_bytes;
+  return report;
 }
 
 }  // namespace
 
-absl::StatusOr<LoadReport> RunServiceLoad(const LoadOptions& options) {
-  Executed executed;
-  absl::Notification release;
-  server::JobManagerOptions settings;
-  settings.scheduler = SchedulerSettings(options);
-  settings.scratch_dir = "/nonexistent";  // No job makes a clip.
-  settings.history = 100;
-  LTX_ASSIGN_OR_RETURN(const std::unique_ptr<server::JobManager> jobs,
-                       server::JobManager::Create(std::move(settings), {}));
-  server::Heartbeat heartbeat(nullptr);
-  server::ServerMetrics metrics;
-  FakeBackend backend(options.units, &executed, &release);
-  server::VideoService video_service(&backend, jobs.get(), &heartbeat, &metrics);
-  server::JobService job_service(jobs.get(), &heartbeat);
-  grpc::ServerBuilder builder;
-  int port = 0;
-  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
-  builder.RegisterService(&video_service);
-  builder.RegisterService(&job_service);
-  const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
-  if (server == nullptr) return absl::InternalError("the server does not start");
-
-  LoadReport report;
-  report.resident_bytes_before = ResidentBytes();
-  RunClients(options, port, &release, &executed, &report);
-  report.resident_bytes_after = ResidentBytes();
-  server->Shutdown();
-  server->Wait();
-  return report;
+absl::StatusOr<std::vector<LoadReport>> RunServiceLoad(const LoadOptions& options, int rounds) {
+  ServerFork server(options);
+  if (server.port() == 0) return absl::InternalError("the server does not start");
+  std::vector<LoadReport> reports;
+  for (int round = 0; round < rounds; ++round) reports.push_back(RunRound(options, &server));
+  return reports;
 }
 
 double SchedulerMicrosecondsPerUnit(const LoadOptions& options) {

@@ -4,12 +4,14 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 
 namespace ltx::bench {
 
-/// Many clients with many jobs that compute nothing, against the real services over loopback.
+/// Many clients with many jobs that compute nothing, against the real services in a process of
+/// their own over loopback.
 struct LoadOptions {
   int clients = 64;
   /// In all; spread over clients, and over tenants in turns.
@@ -38,12 +40,14 @@ struct LoadReport {
   int health_calls = 0;
   double health_p50_ms = 0;
   double health_p99_ms = 0;
-  /// Before, and after all is over and the heap gave back what it could.
+  /// Of the server, before, and after all is over and the heap gave back what it could.
   int64_t resident_bytes_before = 0;
   int64_t resident_bytes_after = 0;
 };
 
-absl::StatusOr<LoadReport> RunServiceLoad(const LoadOptions& options);
+/// The same load `rounds` times on one server, the first to warm it up. The server is a fork of
+/// this process: call it before anything else uses gRPC or threads.
+absl::StatusOr<std::vector<LoadReport>> RunServiceLoad(const LoadOptions& options, int rounds);
 
 /// Microseconds per unit of the scheduler alone: the same jobs, submitted by as many threads.
 double SchedulerMicrosecondsPerUnit(const LoadOptions& options);

@@ -10,6 +10,7 @@
 #include "absl/strings/strip.h"
 #include "client/clip_report.h"
 #include "client/commands.h"
+#include "client/connection.h"
 #include "client/failure.h"
 #include "client/interrupt_watcher.h"
 #include "client/json_output.h"
@@ -19,10 +20,8 @@
 namespace ltx::client {
 namespace {
 
-constexpr absl::Duration kConnectTimeout = absl::Seconds(10);
-
 struct Flags {
-  std::string server = "localhost:50051";
+  Connection connection;
   bool json = false;
   bool quiet = false;
   std::string output;
@@ -134,7 +133,7 @@ int RunWithClient(const Flags& flags, int (*run)(const Flags&, VideoClient*)) {
   // Before the watcher, which may use it until its own end.
   absl::StatusOr<std::unique_ptr<VideoClient>> client;
   InterruptWatcher interrupts;
-  client = VideoClient::Connect(flags.server, kConnectTimeout);
+  client = Connect(flags.connection);
   if (!client.ok()) return Fail(client.status());
   interrupts.Watch(client->get());
   return run(flags, client->get());
@@ -161,7 +160,7 @@ Command AddJobsCommand(CLI::App* app) {
   const auto verbs = std::make_shared<std::vector<std::pair<CLI::App*, Run>>>();
   const auto add = [&](const std::string& name, const std::string& help, Run run) {
     CLI::App* verb = jobs->add_subcommand(name, help);
-    verb->add_option("--server", flags->server, "HOST:PORT of the server")->capture_default_str();
+    AddConnectionFlags(verb, &flags->connection);
     verbs->emplace_back(verb, run);
     return verb;
   };

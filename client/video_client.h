@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "proto/ltx/v1/job_service.grpc.pb.h"
 #include "proto/ltx/v1/video_service.grpc.pb.h"
@@ -31,6 +32,9 @@ class VideoClient {
   /// `address` is HOST:PORT. UNAVAILABLE if nobody answers within `timeout`.
   static absl::StatusOr<std::unique_ptr<VideoClient>> Connect(const std::string& address,
                                                               absl::Duration timeout);
+
+  /// Over a channel of OpenChannel(), with TLS and a token.
+  static std::unique_ptr<VideoClient> Over(const std::shared_ptr<grpc::Channel>& channel);
 
   /// Who shares the device with whom; sent along with all that is generated. Before any call.
   void SetTenant(std::string tenant) { tenant_ = std::move(tenant); }
@@ -72,7 +76,17 @@ class VideoClient {
 
   absl::StatusOr<v1::HealthResponse> Health(absl::Duration timeout);
 
+  /// Uploads the content of a file, or a prompt, to condition on. `kind` may be unspecified: the
+  /// content tells. Any status of the service; NOT_FOUND if the file cannot be read.
+  absl::StatusOr<v1::ConditionResponse> UploadFile(const std::string& path, v1::ConditionKind kind,
+                                                   absl::Duration timeout);
+  absl::StatusOr<v1::ConditionResponse> UploadPrompt(const std::string& prompt,
+                                                     absl::Duration timeout);
+  absl::Status DeleteCondition(const std::string& handle, absl::Duration timeout);
+
  private:
+  absl::StatusOr<v1::ConditionResponse> Upload(v1::ConditionHeader header,
+                                               absl::string_view content, absl::Duration timeout);
   explicit VideoClient(const std::shared_ptr<grpc::Channel>& channel);
 
   struct Running;

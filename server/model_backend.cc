@@ -1,6 +1,5 @@
 #include "server/model_backend.h"
 
-#include <fstream>
 #include <utility>
 
 #include "kernels/status_macros.h"
@@ -9,23 +8,6 @@
 #include "server/request_mapping.h"
 
 namespace ltx::server {
-namespace {
-
-/// "MemAvailable" of the machine in bytes, everybody's use included; 0 if it is not to be had.
-int64_t SystemAvailableBytes() {
-  std::ifstream file("/proc/meminfo");
-  std::string key;
-  int64_t kibibytes;
-  std::string unit;
-  while (file >> key >> kibibytes) {
-    std::getline(file, unit);
-    if (key == "MemAvailable:") return kibibytes * 1024;
-  }
-  return 0;
-}
-
-}  // namespace
-
 absl::StatusOr<GenerationBackend::Prepared> ModelBackend::Prepare(
     const v1::GenerateVideoRequest& request) {
   LTX_ASSIGN_OR_RETURN(pipeline::GenerationRequest mapped,
@@ -66,8 +48,8 @@ void ModelBackend::Describe(v1::HealthResponse* response) const {
   device->set_name(model_->device().name());
   device->set_description(model_->device().description());
   device->set_compute_dtype(model_->compute_dtype() == DType::kBF16 ? "bf16" : "f32");
-  device->set_threads(options_.threads);
-  device->set_system_available_bytes(SystemAvailableBytes());
+  device->set_threads(model_->device().properties().threads);
+  device->set_system_available_bytes(model_->device().SystemAvailableBytes());
   AddMemory(model_->device().ledger().Read(), response->mutable_memory());
 }
 
@@ -75,7 +57,7 @@ ServerMetrics::Reading ModelBackend::ReadMetrics() const {
   const text::PromptCache::Stats prompts = model_->prompt_cache_stats();
   ServerMetrics::Reading reading;
   reading.ledger = model_->device().ledger().Read();
-  reading.free_bytes = SystemAvailableBytes();
+  reading.free_bytes = model_->device().SystemAvailableBytes();
   reading.prompt_cache_hits = prompts.hits;
   reading.prompt_cache_misses = prompts.misses;
   return reading;

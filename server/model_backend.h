@@ -17,9 +17,8 @@ class ModelBackend final : public GenerationBackend {
   struct Options {
     /// Folders below which a request may have its file written.
     std::vector<std::string> output_roots;
-    // What Describe() cannot ask the model for.
+    /// What Describe() cannot ask the model for.
     std::string model_path;
-    int threads = 0;
   };
   /// `model` and `metrics` must outlive the backend and its tasks.
   ModelBackend(const pipeline::Model* model, Options options, ServerMetrics* metrics)

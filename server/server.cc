@@ -20,9 +20,13 @@
 #include "absl/time/time.h"
 #include "engine/checkpoint/model_set.h"
 #include "engine/pipeline/model.h"
-#include "kernels/cpu/cpu_device.h"
+#include "kernels/device_factory.h"
 #include "kernels/status_macros.h"
 #include "proto/ltx/version.h"
+#include "server/auth/authenticator.h"
+#include "server/auth/listen_credentials.h"
+#include "server/condition/condition_service.h"
+#include "server/condition/condition_store.h"
 #include "server/job_service.h"
 #include "server/jobs/heartbeat.h"
 #include "server/jobs/job_manager.h"
@@ -109,6 +113,7 @@ JobManagerOptions JobOptions(const ServerConfig& config, const std::string& scra
   JobManagerOptions options;
   options.scheduler.capacity = config.queue_capacity;
   options.scheduler.tenant_weights = config.tenant_weights;
+  options.tenant_max_jobs = config.tenant_max_jobs;
   options.state_dir = config.state_dir;
   options.scratch_dir = scratch_dir;
   options.artifact_quota_bytes = config.artifact_quota_mib * kMiB;
@@ -129,14 +134,39 @@ absl::Status Ready(const JobManager& jobs) {
   return jobs.ReadScheduler().draining ? ShuttingDown() : absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<cpu::CpuDevice>> OpenDevice(const ServerConfig& config) {
-  if (config.device != "auto" && config.device != "cpu") {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "device \"", config.device, "\": this build has the CPU device only; use auto or cpu"));
+/// "auto" is what the device is fast in: bf16 on a GPU, f32 on a CPU.
+DType ComputeDType(const ServerConfig& config, const Device& device) {
+  if (config.compute_dtype == "auto") {
+    return device.properties().is_gpu ? DType::kBF16 : DType::kF32;
   }
-  cpu::CpuDeviceOptions options;
-  options.threads = config.threads;
-  return cpu::CpuDevice::Create(options);
+  return config.compute_dtype == "bf16" ? DType::kBF16 : DType::kF32;
+}
+
+ConditionStore::Options StoreOptions(const ConditionConfig& config) {
+  ConditionStore::Options options;
+  options.budget_bytes = config.store_bytes;
+  options.tenant_budget_bytes = config.tenant_bytes;
+  options.max_upload_bytes = config.max_bytes;
+  options.max_uploads = config.max_uploads;
+  options.ttl = absl::Seconds(config.ttl_seconds);
+  return options;
+}
+
+ConditionService::Options UploadOptions(const ConditionConfig& config,
+                                        const pipeline::Model* model) {
+  ConditionService::Options options;
+  options.upload_limit = absl::Seconds(config.upload_seconds);
+  media::MediaLimits& limits = options.inspect.limits;
+  limits.max_pixels = config.max_pixels;
+  limits.max_frames = config.max_frames;
+  limits.max_seconds = config.max_seconds;
+  limits.max_decoded_bytes = config.max_decoded_bytes;
+  options.inspect.check_prompt = [model](absl::string_view text) {
+    pipeline::GenerationRequest request = model->DefaultRequest();
+    request.prompt = std::string(text);
+    return model->Validate(request);
+  };
+  return options;
 }
 
 absl::StatusOr<std::unique_ptr<grpc::Server>> Listen(const ServerConfig& config,
@@ -145,7 +175,11 @@ absl::StatusOr<std::unique_ptr<grpc::Server>> Listen(const ServerConfig& config,
   grpc::EnableDefaultHealthCheckService(true);
   if (config.reflection) grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
-  builder.AddListeningPort(config.listen, grpc::InsecureServerCredentials(), port);
+  LTX_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::ServerCredentials> credentials,
+                       ListenCredentials({config.tls_cert, config.tls_key, config.tls_client_ca}));
+  builder.AddListeningPort(config.listen, credentials, port);
+  builder.SetMaxReceiveMessageSize(config.max_message_bytes);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, config.max_concurrent_streams);
   for (grpc::Service* service : services) builder.RegisterService(service);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
                              kMinPingIntervalMs);
@@ -169,29 +203,40 @@ absl::Status RunServer(const ServerConfig& config) {
   spdlog::info("ltx_server {} starts, model {}", kVersion, config.model);
 
   LTX_RETURN_IF_ERROR(CheckOutputRoots(config.output_roots));
-  LTX_ASSIGN_OR_RETURN(const std::unique_ptr<cpu::CpuDevice> device, OpenDevice(config));
+  LTX_ASSIGN_OR_RETURN(const OpenedDevice opened, OpenDevice(config.device, config.threads));
+  Device* const device = opened.device.get();
+  if (!opened.why_cpu.empty()) spdlog::info("device auto is the CPU: {}", opened.why_cpu);
   LTX_ASSIGN_OR_RETURN(const checkpoint::ModelSet files, checkpoint::ModelSet::Open(config.model));
   for (const std::string& warning : files.warnings) spdlog::warn("{}", warning);
   pipeline::ModelOptions model_options;
-  model_options.compute_dtype = config.compute_dtype == "bf16" ? DType::kBF16 : DType::kF32;
+  model_options.compute_dtype = ComputeDType(config, *device);
   model_options.prompt_cache_bytes = config.prompt_cache_bytes;
   LTX_ASSIGN_OR_RETURN(const std::unique_ptr<pipeline::Model> model,
-                       pipeline::Model::Load(device.get(), files, model_options));
+                       pipeline::Model::Load(device, files, model_options));
   LTX_ASSIGN_OR_RETURN(const std::unique_ptr<WorkDir> work_dir, WorkDir::Create(config.work_dir));
 
   ServerMetrics metrics;
   LTX_ASSIGN_OR_RETURN(const std::unique_ptr<JobManager> jobs,
                        JobManager::Create(JobOptions(config, work_dir->path(), &metrics), {}));
   Heartbeat heartbeat([&jobs](absl::Time now) { jobs->Sweep(now); });
-  ModelBackend backend(model.get(), {config.output_roots, config.model, device->threads()},
-                       &metrics);
+  ModelBackend backend(model.get(), {config.output_roots, config.model}, &metrics);
   metrics.SetSource([&] {
     ServerMetrics::Reading reading = backend.ReadMetrics();
     reading.queue_depth = jobs->ReadScheduler().total_waiting();
     return reading;
   });
-  VideoService video_service(&backend, jobs.get(), &heartbeat, &metrics);
-  JobService job_service(jobs.get(), &heartbeat);
+  // Uploads lie in the host's memory, which is the device's own only on a CPU.
+  MemoryLedger host_ledger;
+  ConditionStore condition_store(StoreOptions(config.condition),
+                                 device->name() == "cpu" ? &device->ledger() : &host_ledger,
+                                 &metrics);
+  ConditionService conditions(UploadOptions(config.condition, model.get()), &condition_store);
+  LTX_ASSIGN_OR_RETURN(
+      const std::unique_ptr<Authenticator> authenticator,
+      Authenticator::Create({config.token_file, /*by_certificate=*/!config.tls_client_ca.empty()}));
+  VideoService video_service(&backend, jobs.get(), &heartbeat, &metrics, &conditions,
+                             authenticator.get());
+  JobService job_service(jobs.get(), &heartbeat, authenticator.get());
   int port = 0;
   LTX_ASSIGN_OR_RETURN(const std::unique_ptr<grpc::Server> server,
                        Listen(config, {&video_service, &job_service}, &port));

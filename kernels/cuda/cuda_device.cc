@@ -41,7 +41,22 @@ std::string CudaDevice::description() const {
                       properties.totalGlobalMem >> 20, " MiB");
 }
 
+DeviceProperties CudaDevice::properties() const {
+  DeviceProperties properties;
+  properties.is_gpu = true;
+  properties.multiprocessors = context_->properties().multiProcessorCount;
+  properties.threads_per_multiprocessor = context_->properties().maxThreadsPerMultiProcessor;
+  return properties;
+}
+
 MemoryLedger& CudaDevice::ledger() { return context_->ledger(); }
+
+int64_t CudaDevice::SystemAvailableBytes() const {
+  size_t free = 0;
+  size_t total = 0;
+  if (!context_->MakeCurrent().ok() || cudaMemGetInfo(&free, &total) != cudaSuccess) return 0;
+  return static_cast<int64_t>(free) + context_->idle_bytes();
+}
 
 absl::StatusOr<Tensor> CudaDevice::NewLike(const Tensor& x) {
   return Allocate(x.shape(), x.dtype(), MemoryOwner::kActivations);

@@ -42,7 +42,9 @@ class CudaDevice final : public Device {
   // cuda_device.cc
   std::string name() const override;
   std::string description() const override;
+  DeviceProperties properties() const override;
   MemoryLedger& ledger() override;
+  int64_t SystemAvailableBytes() const override;
 
   // cuda_device_memory.cc
   absl::StatusOr<Tensor> Allocate(const Shape& shape, DType dtype, MemoryOwner owner) override;

@@ -141,7 +141,9 @@ TEST_F(JobsTest, WatchingGoesOnWhereItEnded) {
   std::string rest;
   for (const v1::GenerateVideoEvent& event : stream.events) {
     if (event.has_media_chunk()) rest += event.media_chunk().data();
-    if (event.number() > 0) EXPECT_EQ(event.number(), number++);
+    if (event.number() > 0) {
+      EXPECT_EQ(event.number(), number++);
+    }
   }
   EXPECT_EQ(number, job.last_event() + 1);
   EXPECT_TRUE(rest == whole.substr(1000));
@@ -263,7 +265,9 @@ TEST_F(JobsTest, ABatchJobGivesWayAndEndsTheSame) {
        CallWatch(address(), WatchRequest(batch_id, /*skip_media=*/true)).events) {
     if (event.has_suspended()) pauses.push_back(41);
     if (event.has_resumed()) pauses.push_back(42);
-    if (event.has_progress()) EXPECT_EQ(event.progress().units_done(), ++done);
+    if (event.has_progress()) {
+      EXPECT_EQ(event.progress().units_done(), ++done);
+    }
   }
   EXPECT_THAT(pauses, ElementsAre(41, 42));
 }

@@ -95,7 +95,9 @@ class KillTest : public ::testing::Test {
       ASSERT_TRUE(job.ok()) << id << ": " << job.status();
       const bool lost = job->state() == v1::JOB_STATE_FAILED && job->error().reason() == "LOST";
       EXPECT_TRUE(lost || job->state() == v1::JOB_STATE_SUCCEEDED) << job->ShortDebugString();
-      if (expected_.succeeded.count(id) > 0) EXPECT_FALSE(lost) << id;
+      if (expected_.succeeded.count(id) > 0) {
+        EXPECT_FALSE(lost) << id;
+      }
       if (lost) continue;
       expected_.succeeded.insert(id);
       const std::string path = MakeFolder() + "/clip.mp4";

@@ -40,7 +40,7 @@ WireStream CallGenerate(const std::string& address, const v1::GenerateVideoReque
 /// Calls WatchJob and reads to the end.
 WireStream CallWatch(const std::string& address, const v1::WatchJobRequest& request);
 
-/// Calls Condition with one message.
+/// Calls Condition with one message of data, and no header.
 WireError CallCondition(const std::string& address);
 
 /// The status that grpc.health.v1.Health/Check answers: 1 is SERVING, 2 NOT_SERVING.
