@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -46,10 +47,10 @@ struct Flags {
 };
 
 /// Tells the job's id and leaves it to the server.
-int RunDetached(const Flags& flags, VideoClient* client) {
+int RunDetached(const Flags& flags, const v1::GenerateVideoRequest& request, VideoClient* client) {
   const absl::Duration timeout =
       flags.deadline_seconds > 0 ? absl::Seconds(flags.deadline_seconds) : kSubmitTimeout;
-  const auto job_id = client->Submit(flags.request, timeout);
+  const auto job_id = client->Submit(request, timeout);
   if (!job_id.ok()) return Fail(job_id.status());
   if (!flags.json) {
     std::printf("%s\n", job_id->c_str());
@@ -70,6 +71,32 @@ std::string NumberedPath(const std::string& path, size_t number) {
       .string();
 }
 
+struct Clip {
+  v1::GenerateVideoRequest request;
+  std::string output;
+};
+
+/// One job a prompt, so that each clip is queued, reported and given up on its own. Outputs and the
+/// request's key are numbered if there are several.
+std::vector<Clip> ClipsOf(const Flags& flags) {
+  if (flags.prompts.empty()) return {{flags.request, flags.output}};
+  std::vector<Clip> clips;
+  for (const std::string& prompt : flags.prompts) {
+    Clip clip = {flags.request, flags.output};
+    clip.request.set_prompt(prompt);
+    if (flags.prompts.size() > 1) {
+      const size_t number = clips.size() + 1;
+      clip.output = NumberedPath(flags.output, number);
+      clip.request.set_output_path(NumberedPath(flags.request.output_path(), number));
+      if (!flags.request.request_id().empty()) {
+        clip.request.set_request_id(absl::StrCat(flags.request.request_id(), "-", number));
+      }
+    }
+    clips.push_back(std::move(clip));
+  }
+  return clips;
+}
+
 int RunGenerate(const Flags& flags) {
   // Before the watcher, which may use it until its own end.
   absl::StatusOr<std::unique_ptr<VideoClient>> client;
@@ -78,7 +105,6 @@ int RunGenerate(const Flags& flags) {
   if (!client.ok()) return Fail(client.status());
   interrupts.Watch(client->get());
   (*client)->SetTenant(flags.tenant);
-  if (flags.detach) return RunDetached(flags, client->get());
   ProgressDisplay display(stderr, isatty(STDERR_FILENO) == 1);
   VideoClient::GenerateOptions options;
   if (!flags.quiet) {
@@ -87,25 +113,19 @@ int RunGenerate(const Flags& flags) {
   if (flags.deadline_seconds > 0) {
     options.deadline = absl::Now() + absl::Seconds(flags.deadline_seconds);
   }
-  // One job a prompt: each clip is queued, reported and, on Ctrl-C, given up on its own.
-  const size_t count = std::max<size_t>(flags.prompts.size(), 1);
-  for (size_t i = 0; i < count; ++i) {
-    v1::GenerateVideoRequest request = flags.request;
-    std::string output = flags.output;
-    if (!flags.prompts.empty()) request.set_prompt(flags.prompts[i]);
-    if (count > 1) {
-      output = NumberedPath(flags.output, i + 1);
-      if (!request.output_path().empty()) {
-        request.set_output_path(NumberedPath(request.output_path(), i + 1));
-      }
+  for (const Clip& clip : ClipsOf(flags)) {
+    if (flags.detach) {
+      const int exit_status = RunDetached(flags, clip.request, client->get());
+      if (exit_status != 0) return exit_status;
+      continue;
     }
-    const auto report = (*client)->Generate(request, output, options);
+    const auto report = (*client)->Generate(clip.request, clip.output, options);
     display.Clear();
     if (!report.ok()) return Fail(report.status());
     if (flags.json) {
       PrintJson(*report);
     } else {
-      PrintReport(*report, report->output_path().empty() ? output : report->output_path());
+      PrintReport(*report, report->output_path().empty() ? clip.output : report->output_path());
     }
   }
   return 0;
