@@ -95,7 +95,7 @@ CostTerms ComputationOf(const CostUnit& unit) {
 
 absl::string_view CostKindName(CostKind kind) {
   static constexpr absl::string_view kNames[kCostKindCount] = {
-      "text", "forward", "upsample", "video_decode", "audio_decode", "mux"};
+      "text", "fuse", "forward", "upsample", "video_decode", "audio_decode", "mux"};
   return kNames[static_cast<int>(kind)];
 }
 
