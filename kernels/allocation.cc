@@ -29,4 +29,13 @@ absl::Status CheckTransfer(absl::string_view direction, const Tensor& tensor, si
       absl::StrCat(direction, " of ", bytes, " host bytes, but the tensor has ", needed));
 }
 
+absl::Status CheckCopy(const Tensor& from, const Tensor& to) {
+  if (from.defined() && to.defined() && from.shape() == to.shape() && from.dtype() == to.dtype()) {
+    return absl::OkStatus();
+  }
+  return absl::InternalError(absl::StrCat("copy of ", from.shape().ToString(), " ",
+                                          DTypeName(from.dtype()), " over ", to.shape().ToString(),
+                                          " ", DTypeName(to.dtype())));
+}
+
 }  // namespace ltx

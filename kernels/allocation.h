@@ -11,7 +11,7 @@
 
 namespace ltx {
 
-/// What every device's Allocate, Upload and Download check and say.
+/// What every device's Allocate, Upload, Download and Copy check and say.
 
 /// Bytes of a tensor; INTERNAL if an extent is negative or the product overflows.
 absl::StatusOr<int64_t> TensorBytes(const Shape& shape, DType dtype);
@@ -22,6 +22,9 @@ absl::Status OutOfMemoryError(absl::string_view device, int64_t bytes, MemoryOwn
 
 /// INTERNAL unless `tensor` is given and holds `bytes`; `direction` is "upload" or "download".
 absl::Status CheckTransfer(absl::string_view direction, const Tensor& tensor, size_t bytes);
+
+/// INTERNAL unless `to` is given and has the shape and dtype of `from`.
+absl::Status CheckCopy(const Tensor& from, const Tensor& to);
 
 }  // namespace ltx
 

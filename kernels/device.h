@@ -3,9 +3,11 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -21,6 +23,12 @@ namespace ltx {
 struct SystemMemory {
   int64_t total_bytes = 0;
   int64_t available_bytes = 0;
+};
+
+/// What Device::Record took down.
+class Recording {
+ public:
+  virtual ~Recording() = default;
 };
 
 /// A place where tensors live and operations run. Model code is written once against this class.
@@ -64,8 +72,32 @@ class Device {
   virtual absl::Status Upload(absl::Span<const uint8_t> bytes, const Tensor& tensor) = 0;
   /// Copies `tensor` out to `bytes` (tensor-sized); completes all work before it.
   virtual absl::Status Download(const Tensor& tensor, absl::Span<uint8_t> bytes) = 0;
+  /// Overwrites *to with `from`; same shape and dtype.
+  virtual absl::Status Copy(const Tensor& from, Tensor* to) = 0;
   /// Waits for all issued work and reports a deferred failure.
   virtual absl::Status Synchronize() = 0;
+
+  // --- Order ----------------------------------------------------------------------------------
+
+  /// Runs both functions, and where the device can, the work that they issue beside each other:
+  /// small operations of the one then fill gaps of the other. Neither may read what the other makes
+  /// or changes. Calls do not nest.
+  virtual absl::Status Concurrently(absl::FunctionRef<absl::Status()> first,
+                                    absl::FunctionRef<absl::Status()> second) {
+    if (absl::Status status = first(); !status.ok()) return status;
+    return second();
+  }
+
+  /// Whether Record works.
+  virtual bool can_record() const { return false; }
+  /// Takes down the operations that `work` issues, without running them, for Replay to run at a
+  /// fraction of the cost of issuing them. They work on the same memory each time: tensors from
+  /// outside `work` must be there at every replay, with whatever they hold by then; those made by
+  /// it are there as long as the recording, and the next replay of any recording of this device may
+  /// overwrite them. `work` must not upload, download or wait, and each of its operations must have
+  /// run before with the same shapes. UNIMPLEMENTED where can_record() is false.
+  virtual absl::StatusOr<std::unique_ptr<Recording>> Record(absl::FunctionRef<absl::Status()> work);
+  virtual absl::Status Replay(const Recording& recording);
 
   // --- Matrix products and convolutions -------------------------------------------------------
 
@@ -102,10 +134,6 @@ class Device {
   virtual absl::StatusOr<Tensor> RmsNorm(const Tensor& x, const Tensor& weight, float epsilon,
                                          bool one_plus_weight = false,
                                          Activation activation = Activation::kNone) = 0;
-  /// rms(x) * (1 + scale) + shift per token; x [B, N, D].
-  virtual absl::StatusOr<Tensor> RmsNormModulate(const Tensor& x, float epsilon,
-                                                 const RowVectors& scale,
-                                                 const RowVectors& shift) = 0;
   /// LayerNorm(x) * (1 + scale) + shift per token, mean subtracted, no affine; x [B, N, D].
   virtual absl::StatusOr<Tensor> LayerNormModulate(const Tensor& x, float epsilon,
                                                    const RowVectors& scale,
@@ -114,9 +142,6 @@ class Device {
   virtual absl::StatusOr<Tensor> Modulate(const Tensor& x, const RowVectors& scale,
                                           const RowVectors& shift,
                                           Activation activation = Activation::kNone) = 0;
-  /// x + y * gate per token; x, y [B, N, D].
-  virtual absl::StatusOr<Tensor> AddGated(const Tensor& x, const Tensor& y,
-                                          const RowVectors& gate) = 0;
   /// One pass over a residual stream: adds `update` to *state [B, N, D] in place, rounded to its
   /// dtype, and returns one tensor like *state per reading of the sum.
   virtual absl::StatusOr<std::vector<Tensor>> ResidualNorm(
@@ -158,7 +183,7 @@ class Device {
   /// Same shapes.
   virtual absl::StatusOr<Tensor> Add(const Tensor& a, const Tensor& b) = 0;
   /// a [L, W], b [U, W] -> a_l + b_u [L, U, W].
-  virtual absl::StatusOr<Tensor> OuterSum(const Tensor& a, const Tensor& b) = 0;
+  virtual absl::StatusOr<Tensor> OuterSum(const Columns& a, const Tensor& b) = 0;
   /// Same shapes; gelu_tanh(gate), rounded, times up.
   virtual absl::StatusOr<Tensor> GeluTanhMul(const Tensor& gate, const Tensor& up) = 0;
   /// factor * x.
@@ -231,6 +256,14 @@ class Device {
   /// True if every element is finite. Waits for the device.
   virtual absl::StatusOr<bool> AllFinite(const Tensor& x) = 0;
 };
+
+inline absl::StatusOr<std::unique_ptr<Recording>> Device::Record(
+    absl::FunctionRef<absl::Status()> /*work*/) {
+  return absl::UnimplementedError("this device records nothing");
+}
+inline absl::Status Device::Replay(const Recording& /*recording*/) {
+  return absl::UnimplementedError("this device records nothing");
+}
 
 }  // namespace ltx
 

@@ -24,14 +24,20 @@ absl::StatusOr<Tensor> FromHost(Device& device, absl::Span<const T> values, cons
 
 }  // namespace
 
+absl::Status UploadFloats(Device& device, absl::Span<const float> values, const Tensor& tensor) {
+  if (tensor.dtype() == DType::kF32) return device.Upload(AsBytes(values), tensor);
+  if (tensor.dtype() != DType::kBF16) {
+    return absl::UnimplementedError(absl::StrCat("floats to ", DTypeName(tensor.dtype())));
+  }
+  const std::vector<BFloat16> rounded(values.begin(), values.end());
+  return device.Upload(AsBytes(absl::MakeConstSpan(rounded)), tensor);
+}
+
 absl::StatusOr<Tensor> TensorFromFloats(Device& device, absl::Span<const float> values,
                                         const Shape& shape, DType dtype, MemoryOwner owner) {
-  if (dtype == DType::kF32) return FromHost(device, values, shape, dtype, owner);
-  if (dtype != DType::kBF16) {
-    return absl::UnimplementedError(absl::StrCat("floats to ", DTypeName(dtype)));
-  }
-  std::vector<BFloat16> rounded(values.begin(), values.end());
-  return FromHost(device, absl::MakeConstSpan(rounded), shape, dtype, owner);
+  LTX_ASSIGN_OR_RETURN(Tensor tensor, device.Allocate(shape, dtype, owner));
+  LTX_RETURN_IF_ERROR(UploadFloats(device, values, tensor));
+  return tensor;
 }
 
 absl::StatusOr<Tensor> TensorFromInts(Device& device, absl::Span<const int32_t> values,

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "kernels/device.h"
@@ -16,6 +17,8 @@ namespace ltx {
 absl::StatusOr<Tensor> TensorFromFloats(Device& device, absl::Span<const float> values,
                                         const Shape& shape, DType dtype = DType::kF32,
                                         MemoryOwner owner = MemoryOwner::kActivations);
+/// Fills `tensor` (f32 or bf16) with these values.
+absl::Status UploadFloats(Device& device, absl::Span<const float> values, const Tensor& tensor);
 absl::StatusOr<Tensor> TensorFromInts(Device& device, absl::Span<const int32_t> values,
                                       const Shape& shape,
                                       MemoryOwner owner = MemoryOwner::kActivations);

@@ -138,11 +138,12 @@ absl::Status CheckTokens(absl::string_view operation, const Tensor& a, const Ten
   return absl::OkStatus();
 }
 
-absl::Status CheckOuterSum(const Tensor& a, const Tensor& b) {
-  LTX_RETURN_IF_ERROR(CheckFloat("OuterSum", a, 2));
+absl::Status CheckOuterSum(const Columns& a, const Tensor& b) {
+  LTX_RETURN_IF_ERROR(CheckColumns("OuterSum", a, 2));
   LTX_RETURN_IF_ERROR(CheckFloat("OuterSum", b, 2));
-  if (a.rank() != 2 || b.rank() != 2 || a.dim(1) != b.dim(1) || a.dtype() != b.dtype()) {
-    return OperandError("OuterSum", "needs [L, W] and [U, W] of one dtype", {&a, &b});
+  if (a.tensor.rank() != 2 || b.rank() != 2 || a.width != b.dim(1) ||
+      a.tensor.dtype() != b.dtype()) {
+    return OperandError("OuterSum", "needs [L, W] and [U, W] of one dtype", {&a.tensor, &b});
   }
   return absl::OkStatus();
 }

@@ -49,7 +49,7 @@ absl::Status CheckLinearInput(const Tensor& x, const LinearWeight& weight, DType
 /// a and b are alike, [B, T, C], and per_token is f32 [B, T].
 absl::Status CheckTokens(absl::string_view operation, const Tensor& a, const Tensor& b,
                          const Tensor& per_token);
-absl::Status CheckOuterSum(const Tensor& a, const Tensor& b);
+absl::Status CheckOuterSum(const Columns& a, const Tensor& b);
 absl::Status CheckBlendBatch(const Tensor& a, const Tensor& b, absl::Span<const float> weights);
 absl::Status CheckSpatialNoise(const Tensor& x, const Tensor& draw, const Tensor& channel_scale);
 /// The shape of Magnitude's result.

@@ -62,6 +62,8 @@ absl::Status ShapeDevice::Download(const Tensor& tensor, absl::Span<uint8_t> byt
   return CheckTransfer("download", tensor, bytes.size());
 }
 
+absl::Status ShapeDevice::Copy(const Tensor& from, Tensor* to) { return CheckCopy(from, *to); }
+
 absl::StatusOr<Tensor> ShapeDevice::Result(const Shape& shape, DType dtype, int64_t scratch) {
   LTX_ASSIGN_OR_RETURN(Tensor result, Allocate(shape, dtype, MemoryOwner::kActivations));
   // Results come first, as on the devices, so that both count at once.
@@ -212,19 +214,12 @@ absl::StatusOr<Tensor> ShapeDevice::RmsNorm(const Tensor& x, const Tensor&, floa
                                             Activation) {
   return Like(x);
 }
-absl::StatusOr<Tensor> ShapeDevice::RmsNormModulate(const Tensor& x, float, const RowVectors&,
-                                                    const RowVectors&) {
-  return Like(x);
-}
 absl::StatusOr<Tensor> ShapeDevice::LayerNormModulate(const Tensor& x, float, const RowVectors&,
                                                       const RowVectors&) {
   return Like(x);
 }
 absl::StatusOr<Tensor> ShapeDevice::Modulate(const Tensor& x, const RowVectors&, const RowVectors&,
                                              Activation) {
-  return Like(x);
-}
-absl::StatusOr<Tensor> ShapeDevice::AddGated(const Tensor& x, const Tensor&, const RowVectors&) {
   return Like(x);
 }
 absl::StatusOr<Tensor> ShapeDevice::NormRope(const Tensor& x, const NormRopeOptions&) {
@@ -287,8 +282,8 @@ absl::StatusOr<Tensor> ShapeDevice::Magnitude(const Tensor& x) {
   return Result(shape, x.dtype());
 }
 
-absl::StatusOr<Tensor> ShapeDevice::OuterSum(const Tensor& a, const Tensor& b) {
-  return Result({a.dim(0), b.dim(0), a.dim(1)}, a.dtype());
+absl::StatusOr<Tensor> ShapeDevice::OuterSum(const Columns& a, const Tensor& b) {
+  return Result({a.tensor.dim(0), b.dim(0), b.dim(1)}, b.dtype());
 }
 
 absl::StatusOr<Tensor> ShapeDevice::Cast(const Tensor& x, DType dtype) {

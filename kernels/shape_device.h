@@ -48,6 +48,7 @@ class ShapeDevice final : public Device {
   absl::StatusOr<Tensor> Allocate(const Shape& shape, DType dtype, MemoryOwner owner) override;
   absl::Status Upload(absl::Span<const uint8_t> bytes, const Tensor& tensor) override;
   absl::Status Download(const Tensor& tensor, absl::Span<uint8_t> bytes) override;
+  absl::Status Copy(const Tensor& from, Tensor* to) override;
   absl::Status Synchronize() override { return absl::OkStatus(); }
 
   absl::StatusOr<LinearWeight> PrepareLinear(const Tensor& weight, const Tensor& bias,
@@ -65,14 +66,10 @@ class ShapeDevice final : public Device {
 
   absl::StatusOr<Tensor> RmsNorm(const Tensor& x, const Tensor& weight, float epsilon,
                                  bool one_plus_weight, Activation activation) override;
-  absl::StatusOr<Tensor> RmsNormModulate(const Tensor& x, float epsilon, const RowVectors& scale,
-                                         const RowVectors& shift) override;
   absl::StatusOr<Tensor> LayerNormModulate(const Tensor& x, float epsilon, const RowVectors& scale,
                                            const RowVectors& shift) override;
   absl::StatusOr<Tensor> Modulate(const Tensor& x, const RowVectors& scale, const RowVectors& shift,
                                   Activation activation) override;
-  absl::StatusOr<Tensor> AddGated(const Tensor& x, const Tensor& y,
-                                  const RowVectors& gate) override;
   absl::StatusOr<std::vector<Tensor>> ResidualNorm(Tensor* state, const ResidualUpdate& update,
                                                    float epsilon,
                                                    absl::Span<const NormReading> readings) override;
@@ -93,7 +90,7 @@ class ShapeDevice final : public Device {
   absl::StatusOr<Tensor> LogFloor(const Tensor& x, float floor) override;
   absl::StatusOr<Tensor> Magnitude(const Tensor& x) override;
   absl::StatusOr<Tensor> Add(const Tensor& a, const Tensor& b) override;
-  absl::StatusOr<Tensor> OuterSum(const Tensor& a, const Tensor& b) override;
+  absl::StatusOr<Tensor> OuterSum(const Columns& a, const Tensor& b) override;
   absl::StatusOr<Tensor> GeluTanhMul(const Tensor& gate, const Tensor& up) override;
   absl::StatusOr<Tensor> Scale(const Tensor& x, float factor) override;
   absl::StatusOr<Tensor> ScaleShiftChannels(const Tensor& x, const Tensor& scale,

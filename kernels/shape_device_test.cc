@@ -70,20 +70,12 @@ TEST_P(ShapeDeviceTest, NormsAndElementwise) {
   const Shape vectors = {1, 24};
   ExpectSame(Of({x, vectors}, t,
                 [rows](Device& d, Operands o) {
-                  return d.RmsNormModulate(o[0], 1e-6f, rows(o[1]), rows(o[1]));
-                }),
-             "RmsNormModulate");
-  ExpectSame(Of({x, vectors}, t,
-                [rows](Device& d, Operands o) {
                   return d.LayerNormModulate(o[0], 1e-6f, rows(o[1]), rows(o[1]));
                 }),
              "LayerNormModulate");
   ExpectSame(Of({x, vectors}, t,
                 [rows](Device& d, Operands o) { return d.Modulate(o[0], rows(o[1]), rows(o[1])); }),
              "Modulate");
-  ExpectSame(Of({x, x, vectors}, t,
-                [rows](Device& d, Operands o) { return d.AddGated(o[0], o[1], rows(o[2])); }),
-             "AddGated");
   GroupNormOptions groups;
   groups.groups = 8;
   ExpectSame(Of({{2, 90, 3, 24}, c, c}, t,

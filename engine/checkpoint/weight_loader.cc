@@ -71,16 +71,47 @@ absl::StatusOr<const SafetensorsFile::Entry*> WeightLoader::Consume(absl::string
   return entry;
 }
 
+absl::Status WeightLoader::Fill(const SafetensorsFile::Entry& entry, const Tensor& tensor) {
+  if (!device_->holds_data()) return absl::OkStatus();
+  if (entry.dtype == tensor.dtype()) return device_->Upload(entry.bytes, tensor);
+  return UploadFloats(*device_, DecodeFloats(entry), tensor);
+}
+
 absl::StatusOr<Tensor> WeightLoader::Convert(absl::string_view name, const Shape& shape,
                                              DType dtype, MemoryOwner owner) {
   LTX_ASSIGN_OR_RETURN(const SafetensorsFile::Entry* entry, Consume(name, shape));
-  if (!device_->holds_data()) return device_->Allocate(shape, dtype, owner);
-  if (entry->dtype != dtype) {
-    return TensorFromFloats(*device_, DecodeFloats(*entry), shape, dtype, owner);
-  }
   LTX_ASSIGN_OR_RETURN(Tensor tensor, device_->Allocate(shape, dtype, owner));
-  LTX_RETURN_IF_ERROR(device_->Upload(entry->bytes, tensor));
+  LTX_RETURN_IF_ERROR(Fill(*entry, tensor));
   return tensor;
+}
+
+absl::StatusOr<Tensor> WeightLoader::Join(absl::Span<const std::string> names,
+                                          absl::Span<const Shape> shapes, bool stacked,
+                                          MemoryOwner owner) {
+  std::vector<const SafetensorsFile::Entry*> entries;
+  std::vector<int64_t> dims;
+  if (stacked) dims.push_back(0);
+  dims.insert(dims.end(), shapes.front().dims().begin(), shapes.front().dims().end());
+  dims.front() = 0;
+  for (size_t i = 0; i < names.size(); ++i) {
+    LTX_ASSIGN_OR_RETURN(const SafetensorsFile::Entry* entry, Consume(names[i], shapes[i]));
+    entries.push_back(entry);
+    dims.front() += stacked ? 1 : shapes[i].dim(0);
+  }
+  LTX_ASSIGN_OR_RETURN(Tensor whole, device_->Allocate(Shape(dims), compute_, owner));
+  int64_t begin = 0;
+  for (size_t i = 0; i < names.size(); ++i) {
+    const int64_t end = begin + (stacked ? 1 : shapes[i].dim(0));
+    LTX_ASSIGN_OR_RETURN(const Tensor part, whole.Rows(begin, end));
+    LTX_RETURN_IF_ERROR(Fill(*entries[i], part));
+    begin = end;
+  }
+  return whole;
+}
+
+absl::StatusOr<Tensor> WeightLoader::GetStacked(absl::Span<const std::string> names,
+                                                const Shape& shape) {
+  return Join(names, std::vector<Shape>(names.size(), shape), /*stacked=*/true, owner_);
 }
 
 absl::StatusOr<Tensor> WeightLoader::Get(absl::string_view name, const Shape& shape) {
@@ -113,6 +144,28 @@ absl::StatusOr<WeightLoader::RawModule> WeightLoader::LoadModule(absl::string_vi
 absl::StatusOr<LinearWeight> WeightLoader::Linear(absl::string_view module, int64_t in, int64_t out,
                                                   bool bias) {
   LTX_ASSIGN_OR_RETURN(const RawModule raw, LoadModule(module, {out, in}, out, bias));
+  return device_->PrepareLinear(raw.weight, raw.bias, owner_);
+}
+
+absl::StatusOr<LinearWeight> WeightLoader::FusedLinear(absl::Span<const LinearPart> parts,
+                                                       int64_t in, bool bias) {
+  std::vector<std::string> weights;
+  std::vector<std::string> biases;
+  std::vector<Shape> weight_shapes;
+  std::vector<Shape> bias_shapes;
+  for (const LinearPart& part : parts) {
+    weights.push_back(part.module + ".weight");
+    biases.push_back(part.module + ".bias");
+    weight_shapes.push_back({part.out, in});
+    bias_shapes.push_back({part.out});
+  }
+  RawModule raw;
+  LTX_ASSIGN_OR_RETURN(raw.weight,
+                       Join(weights, weight_shapes, /*stacked=*/false, MemoryOwner::kWorkspace));
+  if (bias) {
+    LTX_ASSIGN_OR_RETURN(raw.bias,
+                         Join(biases, bias_shapes, /*stacked=*/false, MemoryOwner::kWorkspace));
+  }
   return device_->PrepareLinear(raw.weight, raw.bias, owner_);
 }
 

@@ -41,6 +41,8 @@ class WeightLoader {
 
   /// The tensor in the compute dtype.
   absl::StatusOr<Tensor> Get(absl::string_view name, const Shape& shape);
+  /// Tensors of one shape as one: [names, shape...].
+  absl::StatusOr<Tensor> GetStacked(absl::Span<const std::string> names, const Shape& shape);
   /// The tensor widened to f32 whatever the compute dtype (vocoder, statistics, scalars).
   absl::StatusOr<Tensor> GetF32(absl::string_view name, const Shape& shape);
   /// The elements on the host, as float.
@@ -49,6 +51,13 @@ class WeightLoader {
   /// `module`.weight [out, in] and, if `bias`, `module`.bias [out].
   absl::StatusOr<LinearWeight> Linear(absl::string_view module, int64_t in, int64_t out,
                                       bool bias = true);
+  /// Several linears of one input as a single one: their outputs side by side, in order.
+  struct LinearPart {
+    std::string module;
+    int64_t out = 0;
+  };
+  absl::StatusOr<LinearWeight> FusedLinear(absl::Span<const LinearPart> parts, int64_t in,
+                                           bool bias = true);
   /// `module`.weight [out, in, kernel...] and, if `bias`, `module`.bias [out].
   absl::StatusOr<ConvWeight> Conv(absl::string_view module, int64_t in, int64_t out,
                                   const Shape& kernel, bool bias = true);
@@ -73,6 +82,12 @@ class WeightLoader {
   absl::StatusOr<const SafetensorsFile::Entry*> Consume(absl::string_view name, const Shape& shape);
   absl::StatusOr<Tensor> Convert(absl::string_view name, const Shape& shape, DType dtype,
                                  MemoryOwner owner);
+  /// Brings an entry into a tensor of its shape and any float dtype.
+  absl::Status Fill(const SafetensorsFile::Entry& entry, const Tensor& tensor);
+  /// Several tensors under another, whose first axis counts the rows (or, if `stacked`, the
+  /// tensors) of all of them.
+  absl::StatusOr<Tensor> Join(absl::Span<const std::string> names, absl::Span<const Shape> shapes,
+                              bool stacked, MemoryOwner owner);
 
   /// Weight and bias as the device's Prepare* functions want them, freed once packed.
   struct RawModule {

@@ -66,6 +66,31 @@ TEST_F(WeightLoaderTest, ConvertsToTheComputeDType) {
   EXPECT_THAT(rounding.GetHost("f32", {2}).value(), ElementsAre(1.00390625f, 1.01171875f));
 }
 
+TEST_F(WeightLoaderTest, JoinsTensors) {
+  SafetensorsWriter writer;
+  writer.Floats("q.weight", {1, 2}, {1, 2})
+      .Floats("q.bias", {1}, {10})
+      .BFloat16s("gate.weight", {2, 2}, {3, 4, 5, 6})
+      .Floats("gate.bias", {2}, {20, 30})
+      .Floats("0.table", {2}, {1, 2})
+      .Floats("1.table", {2}, {3, 4});
+  WeightLoader loader = Load(writer);
+  const auto stack = loader.GetStacked({"0.table", "1.table"}, {2});
+  EXPECT_THAT(Floats(stack), ElementsAre(1, 2, 3, 4));
+  EXPECT_EQ(stack->shape(), (Shape{2, 2}));
+  ExpectError(loader.GetStacked({"0.table", "2.table"}, {2}).status(), absl::StatusCode::kNotFound,
+              "2.table");
+
+  const auto fused = loader.FusedLinear({{"q", 1}, {"gate", 2}}, 2);
+  ASSERT_TRUE(fused.ok()) << fused.status();
+  EXPECT_EQ(fused->out_features, 3);
+  const Tensor x = *TensorFromFloats(*device_, {1, 100}, {1, 2});
+  EXPECT_THAT(Floats(device_->Linear(x, *fused)), ElementsAre(211, 423, 635));
+  EXPECT_TRUE(loader.CheckAllConsumed().ok());
+  ExpectError(loader.FusedLinear({{"q", 1}, {"gate", 3}}, 2).status(),
+              absl::StatusCode::kInvalidArgument, "gate.weight");
+}
+
 TEST_F(WeightLoaderTest, ScalarsAndEmptyTensors) {
   WeightLoader loader = Load(SafetensorsWriter().Floats("s", {}, {7.0f}).Floats("e", {0, 3}, {}));
   EXPECT_THAT(Floats(loader.GetF32("s", {})), ElementsAre(7.0f));

@@ -1,87 +1,151 @@
 #include "engine/dit/attention.h"
 
 #include <cmath>
+#include <utility>
+#include <vector>
 
+#include "absl/status/status.h"
 #include "kernels/status_macros.h"
 
 namespace ltx::dit {
+namespace {
+
+/// A copy of some columns.
+absl::StatusOr<Tensor> Copy(Device& device, const Columns& columns) {
+  return device.Slice(columns.tensor, columns.tensor.rank() - 1, columns.begin,
+                      columns.begin + columns.width);
+}
+
+/// The same columns of some batch rows.
+absl::StatusOr<Columns> BatchRows(const Columns& columns, const BatchRun& run) {
+  LTX_ASSIGN_OR_RETURN(Tensor rows, columns.tensor.Rows(run.begin, run.end));
+  return Columns(std::move(rows), columns.begin, columns.width);
+}
+
+}  // namespace
 
 absl::StatusOr<GatedAttention> GatedAttention::Load(checkpoint::WeightLoader loader,
                                                     const AttentionConfig& config) {
+  using Part = checkpoint::WeightLoader::LinearPart;
   GatedAttention attention;
   attention.config_ = config;
   const int64_t inner = config.inner_dim();
-  LTX_ASSIGN_OR_RETURN(attention.to_q_, loader.Linear("to_q", config.query_dim, inner));
-  LTX_ASSIGN_OR_RETURN(attention.to_k_, loader.Linear("to_k", config.context_dim, inner));
-  LTX_ASSIGN_OR_RETURN(attention.to_v_, loader.Linear("to_v", config.context_dim, inner));
+  std::vector<Part> of_x = {{"to_q", inner}};
+  const std::vector<Part> keys_and_values = {{"to_k", inner}, {"to_v", inner}};
+  if (config.self) {
+    of_x.insert(of_x.end(), keys_and_values.begin(), keys_and_values.end());
+  } else {
+    LTX_ASSIGN_OR_RETURN(attention.of_context_,
+                         loader.FusedLinear(keys_and_values, config.context_dim));
+  }
+  if (config.gated) of_x.push_back({"to_gate_logits", config.heads});
+  LTX_ASSIGN_OR_RETURN(attention.of_x_, loader.FusedLinear(of_x, config.query_dim));
   LTX_ASSIGN_OR_RETURN(attention.to_out_, loader.Linear("to_out.0", inner, config.query_dim));
   LTX_ASSIGN_OR_RETURN(attention.q_norm_, loader.Get("q_norm.weight", {inner}));
   LTX_ASSIGN_OR_RETURN(attention.k_norm_, loader.Get("k_norm.weight", {inner}));
-  if (config.gated) {
-    LTX_ASSIGN_OR_RETURN(attention.to_gate_logits_,
-                         loader.Linear("to_gate_logits", config.query_dim, config.heads));
-  }
   return attention;
 }
 
-absl::StatusOr<Tensor> GatedAttention::NormAndRotate(Device& device, const Tensor& x,
-                                                     const Tensor& weight,
-                                                     const RopeTable& rope) const {
+absl::StatusOr<GatedAttention::Projections> GatedAttention::Project(
+    Device& device, const AttentionInputs& inputs) const {
+  const int64_t inner = config_.inner_dim();
+  LTX_ASSIGN_OR_RETURN(const Tensor of_x, device.Linear(inputs.x, of_x_));
+  Projections parts;
+  parts.q = Columns(of_x, 0, inner);
+  int64_t gate_begin = inner;
+  if (config_.self) {
+    parts.k = Columns(of_x, inner, inner);
+    parts.v = Columns(of_x, 2 * inner, inner);
+    gate_begin = 3 * inner;
+  } else {
+    LTX_ASSIGN_OR_RETURN(const Tensor of_context, device.Linear(inputs.context, of_context_));
+    parts.k = Columns(of_context, 0, inner);
+    parts.v = Columns(of_context, inner, inner);
+  }
+  if (config_.gated) parts.gate_logits = Columns(of_x, gate_begin, config_.heads);
+  return parts;
+}
+
+NormRopeOptions GatedAttention::NormOptions(const AttentionInputs& inputs, bool key) const {
   NormRopeOptions options;
   options.heads = config_.heads;
   options.span = NormRopeOptions::Span::kFullWidth;
-  options.weight = weight;
+  options.weight = key ? k_norm_ : q_norm_;
   options.epsilon = config_.epsilon;
-  options.rope = rope;
-  return device.NormRope(x, options);
+  options.rope = key && inputs.key_rope.defined() ? inputs.key_rope : inputs.rope;
+  return options;
 }
 
-absl::Status GatedAttention::Observe(Device& device, const Tensor& q, const Tensor& k,
-                                     const Tensor& rotated_q, const Tensor& v,
+absl::Status GatedAttention::Observe(Device& device, const AttentionInputs& inputs,
+                                     const Projections& parts,
                                      const StageObserver& observer) const {
-  LTX_ASSIGN_OR_RETURN(const Tensor q_normed, NormAndRotate(device, q, q_norm_, {}));
-  LTX_ASSIGN_OR_RETURN(const Tensor k_normed, NormAndRotate(device, k, k_norm_, {}));
+  LTX_ASSIGN_OR_RETURN(const Tensor v, Copy(device, parts.v));
   observer("v", v);
-  observer("q_normed", q_normed);
-  observer("k_normed", k_normed);
-  observer("q_roped", rotated_q);
+  if (!inputs.keep.all_skipped) {
+    LTX_ASSIGN_OR_RETURN(const Tensor q, Copy(device, parts.q));
+    LTX_ASSIGN_OR_RETURN(const Tensor k, Copy(device, parts.k));
+    AttentionInputs unrotated;
+    LTX_ASSIGN_OR_RETURN(const Tensor q_normed,
+                         device.NormRope(q, NormOptions(unrotated, /*key=*/false)));
+    observer("q_normed", q_normed);
+    LTX_ASSIGN_OR_RETURN(const Tensor k_normed,
+                         device.NormRope(k, NormOptions(unrotated, /*key=*/true)));
+    observer("k_normed", k_normed);
+    LTX_ASSIGN_OR_RETURN(const Tensor q_roped,
+                         device.NormRope(q, NormOptions(inputs, /*key=*/false)));
+    observer("q_roped", q_roped);
+  }
+  if (!config_.gated) return absl::OkStatus();
+  LTX_ASSIGN_OR_RETURN(const Tensor logits, Copy(device, parts.gate_logits));
+  LTX_ASSIGN_OR_RETURN(const Tensor sigmoid, device.Apply(logits, Activation::kSigmoid));
+  LTX_ASSIGN_OR_RETURN(const Tensor gates, device.Scale(sigmoid, 2.0f));
+  observer("gates", gates);
   return absl::OkStatus();
+}
+
+absl::StatusOr<Tensor> GatedAttention::Attend(Device& device, const AttentionInputs& inputs,
+                                              const Projections& parts) const {
+  if (inputs.keep.all_skipped) return Copy(device, parts.v);
+  const NormRopePart normed[] = {{parts.q, NormOptions(inputs, /*key=*/false)},
+                                 {parts.k, NormOptions(inputs, /*key=*/true)}};
+  LTX_RETURN_IF_ERROR(device.NormRopeInPlace(normed));
+  AttentionOptions options;
+  options.heads = config_.heads;
+  options.kv_heads = config_.heads;
+  options.scale = 1.0f / std::sqrt(static_cast<float>(config_.head_dim));
+  options.bias = inputs.bias;
+  if (inputs.keep.all_kept()) return device.Attention(parts.q, parts.k, parts.v, options);
+
+  // Samples that skip attention take no part in it; their values go on as they are.
+  std::vector<Tensor> pieces;
+  for (const BatchRun& run : RunsOf(inputs.keep, parts.q.tensor.dim(0))) {
+    LTX_ASSIGN_OR_RETURN(const Columns v, BatchRows(parts.v, run));
+    Tensor piece;
+    if (run.kept) {
+      LTX_ASSIGN_OR_RETURN(const Columns q, BatchRows(parts.q, run));
+      LTX_ASSIGN_OR_RETURN(const Columns k, BatchRows(parts.k, run));
+      if (inputs.bias.defined() && inputs.bias.dim(0) > 1) {
+        LTX_ASSIGN_OR_RETURN(options.bias, inputs.bias.Rows(run.begin, run.end));
+      }
+      LTX_ASSIGN_OR_RETURN(piece, device.Attention(q, k, v, options));
+    } else {
+      LTX_ASSIGN_OR_RETURN(piece, Copy(device, v));
+    }
+    pieces.push_back(std::move(piece));
+  }
+  return device.Concat(pieces, 0);
 }
 
 absl::StatusOr<Tensor> GatedAttention::Forward(Device& device, const AttentionInputs& inputs,
                                                const StageObserver& observer) const {
-  const Tensor& context = inputs.context.defined() ? inputs.context : inputs.x;
-  LTX_ASSIGN_OR_RETURN(const Tensor v, device.Linear(context, to_v_));
-  Tensor out;
-  if (inputs.keep.all_skipped) {
-    LTX_ASSIGN_OR_RETURN(out, device.Scale(v, 1.0f));
-  } else {
-    LTX_ASSIGN_OR_RETURN(Tensor q, device.Linear(inputs.x, to_q_));
-    LTX_ASSIGN_OR_RETURN(Tensor k, device.Linear(context, to_k_));
-    LTX_ASSIGN_OR_RETURN(Tensor rotated_q, NormAndRotate(device, q, q_norm_, inputs.rope));
-    if (observer) LTX_RETURN_IF_ERROR(Observe(device, q, k, rotated_q, v, observer));
-    q = std::move(rotated_q);
-    const RopeTable& key_rope = inputs.key_rope.defined() ? inputs.key_rope : inputs.rope;
-    LTX_ASSIGN_OR_RETURN(k, NormAndRotate(device, k, k_norm_, key_rope));
-    AttentionOptions options;
-    options.heads = config_.heads;
-    options.kv_heads = config_.heads;
-    options.scale = 1.0f / std::sqrt(static_cast<float>(config_.head_dim));
-    options.bias = inputs.bias;
-    LTX_ASSIGN_OR_RETURN(out, device.Attention(q, k, v, options));
-    if (!inputs.keep.all_kept()) {
-      LTX_ASSIGN_OR_RETURN(out, device.BlendBatch(out, v, inputs.keep.weights));
-    }
+  if (inputs.context.defined() == config_.self) {
+    return absl::InternalError(
+        "a context belongs to attention over another sequence, and only to it");
   }
-  if (config_.gated) {
-    LTX_ASSIGN_OR_RETURN(const Tensor logits, device.Linear(inputs.x, to_gate_logits_));
-    if (observer) {
-      LTX_ASSIGN_OR_RETURN(const Tensor sigmoid, device.Apply(logits, Activation::kSigmoid));
-      LTX_ASSIGN_OR_RETURN(const Tensor gates, device.Scale(sigmoid, 2.0f));
-      observer("gates", gates);
-    }
-    LTX_RETURN_IF_ERROR(device.HeadGate(&out, logits));
-  }
+  LTX_ASSIGN_OR_RETURN(const Projections parts, Project(device, inputs));
+  if (observer) LTX_RETURN_IF_ERROR(Observe(device, inputs, parts, observer));
+  LTX_ASSIGN_OR_RETURN(Tensor out, Attend(device, inputs, parts));
+  if (config_.gated) LTX_RETURN_IF_ERROR(device.HeadGate(&out, parts.gate_logits));
   return device.Linear(out, to_out_);
 }
 

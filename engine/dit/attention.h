@@ -19,6 +19,8 @@ struct AttentionConfig {
   int64_t heads = 0;
   int64_t head_dim = 0;
   float epsilon = 1e-6f;
+  /// Keys and values come from the queries' own sequence, so that one product makes all of them.
+  bool self = false;
   /// Scale each head by 2 sigmoid(logit), the logits being a linear function of the query input.
   bool gated = false;
 
@@ -28,7 +30,7 @@ struct AttentionConfig {
 struct AttentionInputs {
   /// [B, Nq, query_dim].
   Tensor x;
-  /// [B, Nk, context_dim]; undefined: self-attention over x.
+  /// [B, Nk, context_dim]; undefined in self-attention.
   Tensor context;
   /// f32 [B or 1, 1, Nq or 1, Nk] or undefined.
   Tensor bias;
@@ -54,17 +56,29 @@ class GatedAttention {
                                  const StageObserver& observer = nullptr) const;
 
  private:
-  absl::StatusOr<Tensor> NormAndRotate(Device& device, const Tensor& x, const Tensor& weight,
-                                       const RopeTable& rope) const;
-  absl::Status Observe(Device& device, const Tensor& q, const Tensor& k, const Tensor& rotated_q,
-                       const Tensor& v, const StageObserver& observer) const;
+  /// Parts of the fused products of one call.
+  struct Projections {
+    Columns q;
+    Columns k;
+    Columns v;
+    /// Undefined if not gated.
+    Columns gate_logits;
+  };
+  absl::StatusOr<Projections> Project(Device& device, const AttentionInputs& inputs) const;
+  /// The norm and rotation of q (`key` false) or k.
+  NormRopeOptions NormOptions(const AttentionInputs& inputs, bool key) const;
+  /// -> [B, Nq, inner_dim], before the gates; changes q and k in place.
+  absl::StatusOr<Tensor> Attend(Device& device, const AttentionInputs& inputs,
+                                const Projections& parts) const;
+  absl::Status Observe(Device& device, const AttentionInputs& inputs, const Projections& parts,
+                       const StageObserver& observer) const;
 
   AttentionConfig config_;
-  LinearWeight to_q_;
-  LinearWeight to_k_;
-  LinearWeight to_v_;
+  /// to_q | to_k | to_v | to_gate_logits in self-attention, else to_q | to_gate_logits.
+  LinearWeight of_x_;
+  /// to_k | to_v; undefined in self-attention.
+  LinearWeight of_context_;
   LinearWeight to_out_;
-  LinearWeight to_gate_logits_;
   Tensor q_norm_;
   Tensor k_norm_;
 };

@@ -19,6 +19,10 @@ struct AttentionMask {
   int64_t keys = 0;
   /// [batch, queries, keys], each in [0, 1]: 1 full attention, 0 none, between: attenuated.
   std::vector<float> values;
+
+  friend bool operator==(const AttentionMask& a, const AttentionMask& b) {
+    return a.batch == b.batch && a.queries == b.queries && a.keys == b.keys && a.values == b.values;
+  }
 };
 
 /// Which text tokens a stream sees.

@@ -26,6 +26,7 @@ class GatedAttentionTest : public ::testing::Test {
     config.heads = kHeads;
     config.head_dim = kWidth / kHeads;
     config.gated = gated;
+    config.self = true;
     return GatedAttention::Load(
         checkpoint::WeightLoader(device_.get(), &weights_, DType::kF32, MemoryOwner::kWeightsDit),
         config);

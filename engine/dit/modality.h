@@ -35,6 +35,12 @@ struct StreamLayout {
   std::vector<float> keyframes_mask;
   /// The mask marks generated keyframe slots, which mean nothing to a model without that bias.
   bool has_keyframe_slots = false;
+
+  friend bool operator==(const StreamLayout& a, const StreamLayout& b) {
+    return a.batch == b.batch && a.tokens == b.tokens && a.positions == b.positions &&
+           a.attention_mask == b.attention_mask && a.keyframes_mask == b.keyframes_mask &&
+           a.has_keyframe_slots == b.has_keyframe_slots;
+  }
 };
 
 /// A layout on the device: rotary tables and masks, made once by Transformer::Prepare.

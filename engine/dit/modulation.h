@@ -22,10 +22,28 @@ struct Modulation {
   }
 };
 
-/// `modulation` with a learned table [k * width] added to every row; an undefined modulation gives
-/// the table alone, the same for all tokens.
-absl::StatusOr<Modulation> AddTable(Device& device, const Modulation& modulation,
-                                    const Tensor& table, int64_t width);
+/// `vectors` of the batch rows [begin, end) out of `batch`.
+absl::StatusOr<RowVectors> OfBatchRows(const RowVectors& vectors, int64_t batch, int64_t begin,
+                                       int64_t end);
+
+/// One modulation with the learned tables of all blocks added to it. For a usual number of distinct
+/// timesteps the sums of all blocks are made at once, which saves a small operation per block;
+/// beyond it block by block, which saves memory.
+class BlockModulations {
+ public:
+  BlockModulations() = default;
+  /// `tables` [blocks, k * width]. An undefined `shared` counts as zero.
+  static absl::StatusOr<BlockModulations> Make(Device& device, const Modulation& shared,
+                                               const Columns& tables, int64_t width);
+
+  absl::StatusOr<Modulation> Of(Device& device, int64_t block) const;
+
+ private:
+  Modulation shared_;
+  Columns tables_;
+  /// [blocks, U, k * width], or undefined if blocks are summed one by one.
+  Tensor sums_;
+};
 
 }  // namespace ltx::dit
 

@@ -30,6 +30,16 @@ absl::StatusOr<PerturbationKind> ParsePerturbationKind(absl::string_view name) {
                    "SKIP_A2V_CROSS_ATTN, SKIP_V2A_CROSS_ATTN"));
 }
 
+std::vector<BatchRun> RunsOf(const KeepFlags& keep, int64_t batch) {
+  std::vector<BatchRun> runs;
+  for (int64_t b = 0; b < batch; ++b) {
+    const bool kept = keep.all_kept() || keep.weights[b] != 0.0f;
+    if (runs.empty() || runs.back().kept != kept) runs.push_back({b, b, kept});
+    runs.back().end = b + 1;
+  }
+  return runs;
+}
+
 KeepFlags KeepFlagsOf(const BatchPerturbations& perturbations, PerturbationKind kind,
                       int64_t block) {
   KeepFlags flags;

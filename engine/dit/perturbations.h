@@ -44,6 +44,16 @@ struct KeepFlags {
   bool all_kept() const { return weights.empty(); }
 };
 
+/// Neighbouring samples [begin, end) that a part treats alike.
+struct BatchRun {
+  int64_t begin = 0;
+  int64_t end = 0;
+  bool kept = true;
+};
+
+/// The whole batch as runs, in order.
+std::vector<BatchRun> RunsOf(const KeepFlags& keep, int64_t batch);
+
 KeepFlags KeepFlagsOf(const BatchPerturbations& perturbations, PerturbationKind kind,
                       int64_t block);
 

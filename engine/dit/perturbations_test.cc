@@ -56,5 +56,20 @@ TEST(PerturbationsTest, NamesOfKinds) {
               ::testing::HasSubstr("\"SKIP\" is unknown; legal are SKIP_VIDEO_SELF_ATTN"));
 }
 
+TEST(PerturbationsTest, RunsJoinNeighboursThatAgree) {
+  KeepFlags keep;
+  std::vector<BatchRun> runs = RunsOf(keep, 3);
+  ASSERT_EQ(runs.size(), 1u);
+  EXPECT_EQ(runs[0].end, 3);
+  EXPECT_TRUE(runs[0].kept);
+  keep.weights = {1.0f, 0.0f, 0.0f, 1.0f};
+  runs = RunsOf(keep, 4);
+  ASSERT_EQ(runs.size(), 3u);
+  EXPECT_EQ(runs[1].begin, 1);
+  EXPECT_EQ(runs[1].end, 3);
+  EXPECT_FALSE(runs[1].kept);
+  EXPECT_TRUE(runs[2].kept);
+}
+
 }  // namespace
 }  // namespace ltx::dit

@@ -38,6 +38,12 @@ std::vector<float> TimestepSinusoid(absl::Span<const float> timesteps, int64_t c
   return sinusoid;
 }
 
+absl::StatusOr<Tensor> SinusoidTensor(Device& device, absl::Span<const float> timesteps,
+                                      DType dtype, int64_t channels) {
+  return TensorFromFloats(device, TimestepSinusoid(timesteps, channels),
+                          {static_cast<int64_t>(timesteps.size()), channels}, dtype);
+}
+
 absl::StatusOr<UniqueTimesteps> GroupTimesteps(absl::Span<const float> timesteps, int64_t batch,
                                                int64_t tokens, absl::string_view name) {
   const int64_t count = static_cast<int64_t>(timesteps.size());
@@ -69,8 +75,6 @@ absl::StatusOr<AdaLayerNormSingle> AdaLayerNormSingle::Load(checkpoint::WeightLo
                                                             int64_t width, int64_t rows,
                                                             int64_t sinusoid_channels) {
   AdaLayerNormSingle adaln;
-  adaln.sinusoid_channels_ = sinusoid_channels;
-  adaln.dtype_ = loader.compute_dtype();
   LTX_ASSIGN_OR_RETURN(adaln.linear_1_,
                        loader.Linear("emb.timestep_embedder.linear_1", sinusoid_channels, width));
   LTX_ASSIGN_OR_RETURN(adaln.linear_2_,
@@ -80,15 +84,10 @@ absl::StatusOr<AdaLayerNormSingle> AdaLayerNormSingle::Load(checkpoint::WeightLo
 }
 
 absl::StatusOr<AdaLayerNormSingle::Result> AdaLayerNormSingle::Forward(
-    Device& device, absl::Span<const float> timesteps) const {
-  const std::vector<float> sinusoid = TimestepSinusoid(timesteps, sinusoid_channels_);
-  LTX_ASSIGN_OR_RETURN(
-      const Tensor input,
-      TensorFromFloats(device, sinusoid,
-                       {static_cast<int64_t>(timesteps.size()), sinusoid_channels_}, dtype_));
+    Device& device, const Tensor& sinusoid) const {
   LinearOptions silu;
   silu.activation = Activation::kSilu;
-  LTX_ASSIGN_OR_RETURN(const Tensor hidden, device.Linear(input, linear_1_, silu));
+  LTX_ASSIGN_OR_RETURN(const Tensor hidden, device.Linear(sinusoid, linear_1_, silu));
   Result result;
   LTX_ASSIGN_OR_RETURN(result.embedded, device.Linear(hidden, linear_2_));
   LTX_ASSIGN_OR_RETURN(const Tensor activated, device.Apply(result.embedded, Activation::kSilu));

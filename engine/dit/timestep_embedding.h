@@ -23,6 +23,11 @@ inline constexpr int64_t kSinusoidChannels = 256;
 std::vector<float> TimestepSinusoid(absl::Span<const float> timesteps,
                                     int64_t channels = kSinusoidChannels);
 
+/// TimestepSinusoid on the device, [timesteps, channels]; `timesteps` are already scaled
+/// (sigma * 1000).
+absl::StatusOr<Tensor> SinusoidTensor(Device& device, absl::Span<const float> timesteps,
+                                      DType dtype, int64_t channels = kSinusoidChannels);
+
 /// The distinct values among the timesteps of [batch, tokens], in order of first appearance, and
 /// which of them each token has. Conditioning masks give a handful of values per step, so every
 /// timestep MLP runs on those and not on every token.
@@ -55,12 +60,10 @@ class AdaLayerNormSingle {
                                                  int64_t sinusoid_channels = kSinusoidChannels);
 
   bool defined() const { return linear_.defined(); }
-  /// `timesteps` are already scaled (sigma * 1000).
-  absl::StatusOr<Result> Forward(Device& device, absl::Span<const float> timesteps) const;
+  /// `sinusoid` [U, channels], from SinusoidTensor.
+  absl::StatusOr<Result> Forward(Device& device, const Tensor& sinusoid) const;
 
  private:
-  int64_t sinusoid_channels_ = kSinusoidChannels;
-  DType dtype_ = DType::kF32;
   LinearWeight linear_1_;
   LinearWeight linear_2_;
   LinearWeight linear_;

@@ -74,7 +74,9 @@ TEST(AdaLayerNormSingleTest, EveryLayerAndEachActivationCounts) {
       checkpoint::WeightLoader(device.get(), &weights, DType::kF32, MemoryOwner::kWeightsDit), 8,
       3);
   ASSERT_TRUE(adaln.ok()) << adaln.status();
-  const auto result = adaln->Forward(*device, {700.0f, 0.0f});
+  const auto sinusoid = SinusoidTensor(*device, {700.0f, 0.0f}, DType::kF32);
+  ASSERT_TRUE(sinusoid.ok()) << sinusoid.status();
+  const auto result = adaln->Forward(*device, *sinusoid);
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(result->modulation.shape(), (Shape{2, 24}));
 

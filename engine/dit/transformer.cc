@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -87,6 +88,15 @@ absl::Status CheckExtent(int64_t extent, int64_t expected, absl::string_view nam
       absl::StrFormat("%s is %d; it must be %d, %s", name, extent, expected, what));
 }
 
+/// Concurrently, or in turns where an observer looks at values in between.
+absl::Status Beside(Device& device, const StageObserver& observer,
+                    absl::FunctionRef<absl::Status()> first,
+                    absl::FunctionRef<absl::Status()> second) {
+  if (!observer) return device.Concurrently(first, second);
+  LTX_RETURN_IF_ERROR(first());
+  return second();
+}
+
 }  // namespace
 
 bool Transformer::Has(StreamKind kind) const {
@@ -95,6 +105,18 @@ bool Transformer::Has(StreamKind kind) const {
 }
 
 absl::StatusOr<std::shared_ptr<const PreparedStream>> Transformer::Prepare(
+    StreamKind kind, const StreamLayout& layout) const {
+  layouts_.remove_if([](const auto& entry) { return entry.second.expired(); });
+  for (const auto& [known, entry] : layouts_) {
+    const std::shared_ptr<const PreparedStream> prepared = entry.lock();
+    if (prepared != nullptr && prepared->kind == kind && known == layout) return prepared;
+  }
+  LTX_ASSIGN_OR_RETURN(std::shared_ptr<const PreparedStream> prepared, BuildLayout(kind, layout));
+  layouts_.emplace_back(layout, prepared);
+  return prepared;
+}
+
+absl::StatusOr<std::shared_ptr<const PreparedStream>> Transformer::BuildLayout(
     StreamKind kind, const StreamLayout& layout) const {
   const absl::string_view name = StreamName(kind);
   if (!Has(kind)) {
@@ -197,112 +219,127 @@ absl::Status Transformer::CheckPair(const Modality* video, const Modality* audio
                      "the batch (or 0 for none)");
 }
 
-absl::StatusOr<Tensor> Transformer::ProjectInput(StreamKind kind, const Modality& modality) const {
-  LTX_ASSIGN_OR_RETURN(const Tensor x, device_->Linear(modality.latent, ModelOf(kind).patchify));
-  const std::vector<int32_t>& marked = modality.prepared->keyframe_index;
-  if (marked.empty()) return x;
-  const int64_t count = x.dim(0) * x.dim(1);
-  std::vector<int32_t> index;
-  index.reserve(count);
-  while (static_cast<int64_t>(index.size()) < count) {
-    index.insert(index.end(), marked.begin(), marked.end());
-  }
-  RowVectors shift;
-  shift.rows = keyframe_rows_;
-  LTX_ASSIGN_OR_RETURN(shift.index, TensorFromInts(*device_, index, {count}));
-  RowVectors scale;
-  scale.rows = keyframe_scale_;
-  return device_->Modulate(x, scale, shift);
-}
-
-absl::Status Transformer::BeginModulation(StreamKind kind, const Modality& modality, StreamRun* run,
-                                          const StageObserver& observer) const {
+absl::StatusOr<StreamInputs> Transformer::StageInputs(StreamKind kind, const Modality& modality,
+                                                      const Modality* other) const {
   const StreamModel& model = ModelOf(kind);
   const std::string name(StreamName(kind));
   const int64_t batch = modality.latent.dim(0);
   const int64_t tokens = modality.latent.dim(1);
+  StreamInputs inputs;
+  inputs.prepared = modality.prepared;
+  inputs.enabled = modality.enabled;
+  inputs.latent = modality.latent;
+  inputs.context = modality.context;
+  if (modality.context_mask.has_value()) {
+    LTX_ASSIGN_OR_RETURN(inputs.context_bias,
+                         ContextBias(*device_, *modality.context_mask, batch, tokens,
+                                     modality.context.dim(1), dtype_, name + ".context_mask"));
+  }
+  if (const std::vector<int32_t>& marked = modality.prepared->keyframe_index; !marked.empty()) {
+    std::vector<int32_t> index;
+    index.reserve(batch * tokens);
+    while (static_cast<int64_t>(index.size()) < batch * tokens) {
+      index.insert(index.end(), marked.begin(), marked.end());
+    }
+    LTX_ASSIGN_OR_RETURN(inputs.keyframe_index, TensorFromInts(*device_, index, {batch * tokens}));
+  }
+
   const float to_timestep = static_cast<float>(config_.timestep_scale_multiplier);
   LTX_ASSIGN_OR_RETURN(const UniqueTimesteps unique,
                        GroupTimesteps(modality.timesteps, batch, tokens, name + ".timesteps"));
-  run->timesteps = Scaled(unique.values, to_timestep);
-  run->timestep_index =
+  inputs.timestep_of =
       TimestepIndex(unique, static_cast<int64_t>(modality.timesteps.size()), batch, tokens);
-  LTX_ASSIGN_OR_RETURN(const AdaLayerNormSingle::Result adaln,
-                       model.adaln.Forward(*device_, run->timesteps));
-  Tensor index;
+  const auto sinusoids = [&](const std::vector<float>& values) {
+    return SinusoidTensor(*device_, values, dtype_);
+  };
+  LTX_ASSIGN_OR_RETURN(inputs.timesteps, sinusoids(Scaled(unique.values, to_timestep)));
   if (!unique.index.empty()) {
-    LTX_ASSIGN_OR_RETURN(index, TensorFromInts(*device_, unique.index, {batch * tokens}));
+    LTX_ASSIGN_OR_RETURN(inputs.timestep_index,
+                         TensorFromInts(*device_, unique.index, {batch * tokens}));
   }
-  run->embedded = {adaln.embedded, index, 0};
-  run->block.modulation = {{adaln.modulation, index, 0}, model.config.width};
-  LTX_RETURN_IF_ERROR(ObserveRows(*device_, observer, name + "_modulation", adaln.modulation,
-                                  run->timestep_index, batch));
-  LTX_RETURN_IF_ERROR(ObserveRows(*device_, observer, name + "_embedded_timestep", adaln.embedded,
-                                  run->timestep_index, batch));
   if (model.prompt_adaln.defined()) {
-    LTX_ASSIGN_OR_RETURN(
-        const AdaLayerNormSingle::Result prompt,
-        model.prompt_adaln.Forward(*device_, Scaled(PerSample(modality.sigma), to_timestep)));
-    run->block.prompt = {{prompt.modulation, Tensor(), 0}, model.config.width};
-    LTX_RETURN_IF_ERROR(ObserveRows(*device_, observer, name + "_prompt_modulation",
-                                    prompt.modulation, SampleIndex(prompt.modulation, batch),
-                                    batch));
+    LTX_ASSIGN_OR_RETURN(inputs.prompt_timesteps,
+                         sinusoids(Scaled(PerSample(modality.sigma), to_timestep)));
   }
+  if (other != nullptr) {
+    // Two factors, each rounded: first to a timestep, then by the ratio of the two multipliers.
+    const float ratio = static_cast<float>(config_.av_ca_timestep_scale_multiplier /
+                                           config_.timestep_scale_multiplier);
+    LTX_ASSIGN_OR_RETURN(inputs.gate_timesteps,
+                         sinusoids(Scaled(Scaled(PerSample(other->sigma), to_timestep), ratio)));
+  }
+  return inputs;
+}
+
+absl::StatusOr<Tensor> Transformer::ProjectInput(StreamKind kind,
+                                                 const StreamInputs& inputs) const {
+  LTX_ASSIGN_OR_RETURN(const Tensor x, device_->Linear(inputs.latent, ModelOf(kind).patchify));
+  if (!inputs.keyframe_index.defined()) return x;
+  return device_->Modulate(x, {keyframe_scale_, Tensor(), 0},
+                           {keyframe_rows_, inputs.keyframe_index, 0});
+}
+
+absl::Status Transformer::BeginModulation(StreamKind kind, const StreamInputs& inputs,
+                                          StreamRun* run, const StageObserver& observer) const {
+  const StreamModel& model = ModelOf(kind);
+  const std::string name(StreamName(kind));
+  const int64_t batch = inputs.latent.dim(0);
+  const int64_t width = model.config.width;
+  const auto observe = [&](const char* stage, const Tensor& rows, absl::Span<const int32_t> index) {
+    return ObserveRows(*device_, observer, name + stage, rows, index, batch);
+  };
+  SharedModulation shared;
+  LTX_ASSIGN_OR_RETURN(const AdaLayerNormSingle::Result adaln,
+                       model.adaln.Forward(*device_, inputs.timesteps));
+  run->embedded = {adaln.embedded, inputs.timestep_index, 0};
+  shared.main = {{adaln.modulation, inputs.timestep_index, 0}, width};
+  LTX_RETURN_IF_ERROR(observe("_modulation", adaln.modulation, inputs.timestep_of));
+  LTX_RETURN_IF_ERROR(observe("_embedded_timestep", adaln.embedded, inputs.timestep_of));
+  if (inputs.prompt_timesteps.defined()) {
+    LTX_ASSIGN_OR_RETURN(const AdaLayerNormSingle::Result prompt,
+                         model.prompt_adaln.Forward(*device_, inputs.prompt_timesteps));
+    shared.prompt = {{prompt.modulation, Tensor(), 0}, width};
+    LTX_RETURN_IF_ERROR(
+        observe("_prompt_modulation", prompt.modulation, SampleIndex(prompt.modulation, batch)));
+  }
+  if (inputs.gate_timesteps.defined()) {
+    LTX_ASSIGN_OR_RETURN(const AdaLayerNormSingle::Result cross,
+                         model.cross_adaln.Forward(*device_, inputs.timesteps));
+    shared.cross = {{cross.modulation, inputs.timestep_index, 0}, width};
+    LTX_RETURN_IF_ERROR(observe("_cross_scale_shift", cross.modulation, inputs.timestep_of));
+    LTX_ASSIGN_OR_RETURN(const AdaLayerNormSingle::Result gate,
+                         model.cross_gate_adaln.Forward(*device_, inputs.gate_timesteps));
+    shared.cross_gate = {{gate.modulation, Tensor(), 0}, width};
+    LTX_RETURN_IF_ERROR(
+        observe("_cross_gate", gate.modulation, SampleIndex(gate.modulation, batch)));
+  }
+  LTX_ASSIGN_OR_RETURN(run->modulations, model.tables.AddTo(*device_, shared));
   return absl::OkStatus();
 }
 
-absl::Status Transformer::BeginCross(StreamKind kind, const Modality& modality,
-                                     const Modality& other, StreamRun* run,
-                                     const StageObserver& observer) const {
-  const StreamModel& model = ModelOf(kind);
-  const std::string name(StreamName(kind));
-  const int64_t batch = modality.latent.dim(0);
-  LTX_ASSIGN_OR_RETURN(const AdaLayerNormSingle::Result cross,
-                       model.cross_adaln.Forward(*device_, run->timesteps));
-  run->block.cross = {{cross.modulation, run->embedded.index, 0}, model.config.width};
-  LTX_RETURN_IF_ERROR(ObserveRows(*device_, observer, name + "_cross_scale_shift", cross.modulation,
-                                  run->timestep_index, batch));
-  // Two factors, each rounded: first to a timestep, then by the ratio of the two multipliers.
-  const float to_timestep = static_cast<float>(config_.timestep_scale_multiplier);
-  const float ratio = static_cast<float>(config_.av_ca_timestep_scale_multiplier /
-                                         config_.timestep_scale_multiplier);
-  LTX_ASSIGN_OR_RETURN(const AdaLayerNormSingle::Result gate,
-                       model.cross_gate_adaln.Forward(
-                           *device_, Scaled(Scaled(PerSample(other.sigma), to_timestep), ratio)));
-  run->block.cross_gate = {{gate.modulation, Tensor(), 0}, model.config.width};
-  return ObserveRows(*device_, observer, name + "_cross_gate", gate.modulation,
-                     SampleIndex(gate.modulation, batch), batch);
-}
-
-absl::StatusOr<Transformer::StreamRun> Transformer::Begin(StreamKind kind, const Modality& modality,
-                                                          const Modality* other,
+absl::StatusOr<Transformer::StreamRun> Transformer::Begin(StreamKind kind,
+                                                          const StreamInputs& inputs,
                                                           const StageObserver& observer) const {
   const StreamModel& model = ModelOf(kind);
   const std::string name(StreamName(kind));
   StreamRun run;
-  LTX_ASSIGN_OR_RETURN(run.state, ProjectInput(kind, modality));
-  if (observer) observer(name + "_x", run.state);
-  LTX_RETURN_IF_ERROR(BeginModulation(kind, modality, &run, observer));
-  run.block.context = modality.context;
+  LTX_ASSIGN_OR_RETURN(run.state.x, ProjectInput(kind, inputs));
+  if (observer) observer(name + "_x", run.state.x);
+  LTX_RETURN_IF_ERROR(BeginModulation(kind, inputs, &run, observer));
+  run.block.context = inputs.context;
   if (model.caption_1.defined()) {
     LinearOptions gelu;
     gelu.activation = Activation::kGeluTanh;
     LTX_ASSIGN_OR_RETURN(const Tensor hidden,
-                         device_->Linear(modality.context, model.caption_1, gelu));
+                         device_->Linear(inputs.context, model.caption_1, gelu));
     LTX_ASSIGN_OR_RETURN(run.block.context, device_->Linear(hidden, model.caption_2));
   }
   if (observer) observer(name + "_context", run.block.context);
-  if (modality.context_mask.has_value()) {
-    LTX_ASSIGN_OR_RETURN(run.block.context_bias,
-                         ContextBias(*device_, *modality.context_mask, modality.latent.dim(0),
-                                     modality.latent.dim(1), modality.context.dim(1), dtype_,
-                                     name + ".context_mask"));
-  }
-  run.block.self_bias = modality.prepared->self_bias;
-  run.block.rope = modality.prepared->rope;
-  run.block.cross_rope = modality.prepared->cross_rope;
-  run.block.enabled = modality.enabled;
-  if (other != nullptr) LTX_RETURN_IF_ERROR(BeginCross(kind, modality, *other, &run, observer));
+  run.block.context_bias = inputs.context_bias;
+  run.block.self_bias = inputs.prepared->self_bias;
+  run.block.rope = inputs.prepared->rope;
+  run.block.cross_rope = inputs.prepared->cross_rope;
+  run.block.enabled = inputs.enabled;
   return run;
 }
 
@@ -315,15 +352,87 @@ absl::StatusOr<Tensor> Transformer::Finish(StreamKind kind, const StreamRun& run
   LTX_ASSIGN_OR_RETURN(scale.rows,
                        device_->ScaleShiftChannels(run.embedded.rows, Tensor(), model.head_scale));
   LTX_ASSIGN_OR_RETURN(const Tensor normed,
-                       device_->LayerNormModulate(run.state, model.config.epsilon, scale, shift));
+                       device_->LayerNormModulate(run.state.x, model.config.epsilon, scale, shift));
   return device_->Linear(normed, model.proj_out);
+}
+
+absl::Status Transformer::RunBlocks(StreamRun* video, StreamRun* audio,
+                                    const BatchPerturbations& perturbations,
+                                    const StageObserver& observer) const {
+  struct Side {
+    StreamRun* run;
+    PerturbationKind skip_self;
+    PerturbationKind skip_cross;
+    BlockInput input;
+    /// Of the block to come.
+    BlockModulation modulation;
+  };
+  Side sides[] = {{video, PerturbationKind::kSkipVideoSelfAttention,
+                   PerturbationKind::kSkipAudioToVideoAttention, BlockInput(), BlockModulation()},
+                  {audio, PerturbationKind::kSkipAudioSelfAttention,
+                   PerturbationKind::kSkipVideoToAudioAttention, BlockInput(), BlockModulation()}};
+  for (Side& side : sides) {
+    if (side.run == nullptr) continue;
+    side.input.stream = &side.run->block;
+    LTX_ASSIGN_OR_RETURN(side.modulation, side.run->modulations.Of(*device_, 0));
+  }
+  for (int64_t i = 0; i < num_blocks(); ++i) {
+    for (Side& side : sides) {
+      if (side.run == nullptr) continue;
+      side.input.modulation = std::exchange(side.modulation, BlockModulation());
+      side.input.keep = {KeepFlagsOf(perturbations, side.skip_self, i),
+                         KeepFlagsOf(perturbations, side.skip_cross, i)};
+      if (i + 1 < num_blocks()) {
+        LTX_ASSIGN_OR_RETURN(side.modulation, side.run->modulations.Of(*device_, i + 1));
+      }
+      side.input.next_modulation = side.modulation.main;
+    }
+    LTX_RETURN_IF_ERROR(blocks_[i].Forward(*device_, video == nullptr ? nullptr : &sides[0].input,
+                                           video == nullptr ? nullptr : &video->state,
+                                           audio == nullptr ? nullptr : &sides[1].input,
+                                           audio == nullptr ? nullptr : &audio->state));
+    if (observer && video != nullptr) observer(absl::StrCat("block", i, "_video"), video->state.x);
+    if (observer && audio != nullptr) observer(absl::StrCat("block", i, "_audio"), audio->state.x);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<StreamPair> Transformer::Evaluate(const StreamInputs* video,
+                                                 const StreamInputs* audio,
+                                                 const BatchPerturbations& perturbations,
+                                                 const StageObserver& observer) const {
+  StreamRun video_run;
+  StreamRun audio_run;
+  const auto begin = [&](StreamKind kind, const StreamInputs* inputs,
+                         StreamRun* run) -> absl::Status {
+    if (inputs == nullptr) return absl::OkStatus();
+    LTX_ASSIGN_OR_RETURN(*run, Begin(kind, *inputs, observer));
+    return absl::OkStatus();
+  };
+  StreamPair velocity;
+  const auto finish = [&](StreamKind kind, const StreamInputs* inputs, const StreamRun& run,
+                          Tensor* result) -> absl::Status {
+    if (inputs == nullptr) return absl::OkStatus();
+    LTX_ASSIGN_OR_RETURN(*result, Finish(kind, run));
+    return absl::OkStatus();
+  };
+  LTX_RETURN_IF_ERROR(Beside(
+      *device_, observer, [&] { return begin(StreamKind::kVideo, video, &video_run); },
+      [&] { return begin(StreamKind::kAudio, audio, &audio_run); }));
+  LTX_RETURN_IF_ERROR(RunBlocks(video == nullptr ? nullptr : &video_run,
+                                audio == nullptr ? nullptr : &audio_run, perturbations, observer));
+  LTX_RETURN_IF_ERROR(Beside(
+      *device_, observer,
+      [&] { return finish(StreamKind::kVideo, video, video_run, &velocity.video); },
+      [&] { return finish(StreamKind::kAudio, audio, audio_run, &velocity.audio); }));
+  return velocity;
 }
 
 absl::StatusOr<StreamPair> Transformer::Forward(const Modality* video, const Modality* audio,
                                                 const BatchPerturbations& perturbations,
                                                 const StageObserver& observer) const {
   LTX_RETURN_IF_ERROR(CheckPair(video, audio, perturbations));
-  StreamPair velocity;
+  StreamPair empty;
   // A stream without tokens takes part in nothing.
   const auto set_aside_if_empty = [&](StreamKind kind, const Modality*& modality,
                                       Tensor* result) -> absl::Status {
@@ -334,39 +443,31 @@ absl::StatusOr<StreamPair> Transformer::Forward(const Modality* video, const Mod
     modality = nullptr;
     return absl::OkStatus();
   };
-  LTX_RETURN_IF_ERROR(set_aside_if_empty(StreamKind::kVideo, video, &velocity.video));
-  LTX_RETURN_IF_ERROR(set_aside_if_empty(StreamKind::kAudio, audio, &velocity.audio));
+  LTX_RETURN_IF_ERROR(set_aside_if_empty(StreamKind::kVideo, video, &empty.video));
+  LTX_RETURN_IF_ERROR(set_aside_if_empty(StreamKind::kAudio, audio, &empty.audio));
+  if (video == nullptr && audio == nullptr) return empty;
 
-  StreamRun video_run;
-  StreamRun audio_run;
+  StreamInputs video_inputs;
+  StreamInputs audio_inputs;
   if (video != nullptr) {
-    LTX_ASSIGN_OR_RETURN(video_run, Begin(StreamKind::kVideo, *video, audio, observer));
+    LTX_ASSIGN_OR_RETURN(video_inputs, StageInputs(StreamKind::kVideo, *video, audio));
   }
   if (audio != nullptr) {
-    LTX_ASSIGN_OR_RETURN(audio_run, Begin(StreamKind::kAudio, *audio, video, observer));
+    LTX_ASSIGN_OR_RETURN(audio_inputs, StageInputs(StreamKind::kAudio, *audio, video));
   }
-  TransformerBlock::States states = {std::move(video_run.state), std::move(audio_run.state)};
-  for (int64_t i = 0; i < num_blocks(); ++i) {
-    const auto keep = [&](PerturbationKind kind) { return KeepFlagsOf(perturbations, kind, i); };
-    LTX_ASSIGN_OR_RETURN(states,
-                         blocks_[i].Forward(*device_, std::move(states),
-                                            video != nullptr ? &video_run.block : nullptr,
-                                            {keep(PerturbationKind::kSkipVideoSelfAttention),
-                                             keep(PerturbationKind::kSkipAudioToVideoAttention)},
-                                            audio != nullptr ? &audio_run.block : nullptr,
-                                            {keep(PerturbationKind::kSkipAudioSelfAttention),
-                                             keep(PerturbationKind::kSkipVideoToAudioAttention)}));
-    if (observer && video != nullptr) observer(absl::StrCat("block", i, "_video"), states.video);
-    if (observer && audio != nullptr) observer(absl::StrCat("block", i, "_audio"), states.audio);
+  const StreamInputs* const video_in = video == nullptr ? nullptr : &video_inputs;
+  const StreamInputs* const audio_in = audio == nullptr ? nullptr : &audio_inputs;
+  StreamPair velocity;
+  if (recording_ && device_->can_record() && !observer) {
+    LTX_ASSIGN_OR_RETURN(velocity, recorded_.Run(*device_, video_in, audio_in, perturbations,
+                                                 [&](const StreamInputs* v, const StreamInputs* a) {
+                                                   return Evaluate(v, a, perturbations, nullptr);
+                                                 }));
+  } else {
+    LTX_ASSIGN_OR_RETURN(velocity, Evaluate(video_in, audio_in, perturbations, observer));
   }
-  video_run.state = std::move(states.video);
-  audio_run.state = std::move(states.audio);
-  if (video != nullptr) {
-    LTX_ASSIGN_OR_RETURN(velocity.video, Finish(StreamKind::kVideo, video_run));
-  }
-  if (audio != nullptr) {
-    LTX_ASSIGN_OR_RETURN(velocity.audio, Finish(StreamKind::kAudio, audio_run));
-  }
+  if (video == nullptr) velocity.video = std::move(empty.video);
+  if (audio == nullptr) velocity.audio = std::move(empty.audio);
   return velocity;
 }
 

@@ -2,15 +2,20 @@
 #define LTX_ENGINE_DIT_TRANSFORMER_H_
 
 #include <cstdint>
+#include <list>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "engine/checkpoint/transformer_config.h"
 #include "engine/checkpoint/weight_loader.h"
+#include "engine/dit/block_tables.h"
 #include "engine/dit/modality.h"
 #include "engine/dit/perturbations.h"
+#include "engine/dit/recorded_forwards.h"
 #include "engine/dit/rope_tables.h"
+#include "engine/dit/stream_inputs.h"
 #include "engine/dit/timestep_embedding.h"
 #include "engine/dit/transformer_block.h"
 #include "engine/stage_observer.h"
@@ -21,13 +26,6 @@ namespace ltx::dit {
 /// Which halves of a checkpoint are built. A single-stream model gives what the audio-video model
 /// gives with the other stream absent.
 enum class ModelClass : uint8_t { kAudioVideo, kVideoOnly, kAudioOnly };
-
-/// Velocities [B, N, C] of the streams that were given: latent = x0 + sigma * velocity. Also the
-/// shape of their denoised latents.
-struct StreamPair {
-  Tensor video;
-  Tensor audio;
-};
 
 /// The audio-video diffusion transformer of LTX-2.0, 2.3 and 2.5 (reference: model.py, LTXModel).
 class Transformer {
@@ -43,7 +41,8 @@ class Transformer {
       const checkpoint::TransformerConfig& config, ModelClass model_class,
       checkpoint::WeightLoader loader);
 
-  /// Builds what stays fixed over the steps of a stage. INVALID_ARGUMENT naming field, value and
+  /// Builds what stays fixed over the steps of a stage; a layout that is still in use somewhere is
+  /// not built again. INVALID_ARGUMENT naming field, value and
   /// what would be legal.
   absl::StatusOr<std::shared_ptr<const PreparedStream>> Prepare(StreamKind kind,
                                                                 const StreamLayout& layout) const;
@@ -59,6 +58,10 @@ class Transformer {
   absl::StatusOr<StreamPair> Forward(const Modality* video, const Modality* audio,
                                      const BatchPerturbations& perturbations = {},
                                      const StageObserver& observer = nullptr) const;
+
+  /// Whether forwards are recorded and replayed on a device that can (the default there). Without
+  /// an observer only.
+  void set_recording(bool on) { recording_ = on; }
 
   Device& device() const { return *device_; }
   DType dtype() const { return dtype_; }
@@ -84,6 +87,7 @@ class Transformer {
     AdaLayerNormSingle prompt_adaln;
     AdaLayerNormSingle cross_adaln;
     AdaLayerNormSingle cross_gate_adaln;
+    BlockTables tables;
     /// Learned shift and scale of the output head, [width] each.
     Tensor head_shift;
     Tensor head_scale;
@@ -92,13 +96,10 @@ class Transformer {
   /// One stream during a forward.
   struct StreamRun {
     BlockStream block;
-    Tensor state;
+    StreamState state;
+    StreamModulations modulations;
     /// The embedded timestep of the output head, one vector per distinct timestep.
     RowVectors embedded;
-    /// The distinct timesteps, scaled for the timestep MLPs.
-    std::vector<float> timesteps;
-    /// Which of them each timestep of the modality is; for observers.
-    std::vector<int32_t> timestep_index;
   };
 
   Transformer() = default;
@@ -115,13 +116,24 @@ class Transformer {
   absl::Status CheckPair(const Modality* video, const Modality* audio,
                          const BatchPerturbations& perturbations) const;
 
-  absl::StatusOr<StreamRun> Begin(StreamKind kind, const Modality& modality, const Modality* other,
+  absl::StatusOr<std::shared_ptr<const PreparedStream>> BuildLayout(
+      StreamKind kind, const StreamLayout& layout) const;
+  /// Brings what the host holds to the device.
+  absl::StatusOr<StreamInputs> StageInputs(StreamKind kind, const Modality& modality,
+                                           const Modality* other) const;
+  /// The forward itself: device work alone.
+  absl::StatusOr<StreamPair> Evaluate(const StreamInputs* video, const StreamInputs* audio,
+                                      const BatchPerturbations& perturbations,
+                                      const StageObserver& observer) const;
+  absl::Status RunBlocks(StreamRun* video, StreamRun* audio,
+                         const BatchPerturbations& perturbations,
+                         const StageObserver& observer) const;
+
+  absl::StatusOr<StreamRun> Begin(StreamKind kind, const StreamInputs& inputs,
                                   const StageObserver& observer) const;
-  absl::StatusOr<Tensor> ProjectInput(StreamKind kind, const Modality& modality) const;
-  absl::Status BeginModulation(StreamKind kind, const Modality& modality, StreamRun* run,
+  absl::StatusOr<Tensor> ProjectInput(StreamKind kind, const StreamInputs& inputs) const;
+  absl::Status BeginModulation(StreamKind kind, const StreamInputs& inputs, StreamRun* run,
                                const StageObserver& observer) const;
-  absl::Status BeginCross(StreamKind kind, const Modality& modality, const Modality& other,
-                          StreamRun* run, const StageObserver& observer) const;
   absl::StatusOr<Tensor> Finish(StreamKind kind, const StreamRun& run) const;
 
   Device* device_ = nullptr;
@@ -136,6 +148,12 @@ class Transformer {
   Tensor keyframe_rows_;
   /// [1, width] of zeros: the scale beside that bias.
   Tensor keyframe_scale_;
+
+  bool recording_ = true;
+  /// Driven by the one thread that drives the device.
+  mutable RecordedForwards recorded_;
+  /// Layouts that were prepared, as long as anybody holds them.
+  mutable std::list<std::pair<StreamLayout, std::weak_ptr<const PreparedStream>>> layouts_;
 };
 
 }  // namespace ltx::dit

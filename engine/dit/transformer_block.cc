@@ -1,181 +1,54 @@
 #include "engine/dit/transformer_block.h"
 
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "absl/strings/str_cat.h"
+#include "engine/dit/table_rows.h"
 #include "kernels/status_macros.h"
 
 namespace ltx::dit {
 namespace {
-
-/// Rows of a block's modulation table. Shift comes before scale here.
-enum ModulationRow : int64_t {
-  kSelfShift,
-  kSelfScale,
-  kSelfGate,
-  kFeedForwardShift,
-  kFeedForwardScale,
-  kFeedForwardGate,
-  kTextShift,
-  kTextScale,
-  kTextGate,
-};
-
-/// Rows of the prompt table.
-enum PromptRow : int64_t { kPromptShift, kPromptScale, kPromptRows };
-
-/// Rows of a cross-modal table. Scale comes before shift here; the gate is kept apart.
-enum CrossRow : int64_t {
-  kAudioToVideoScale,
-  kAudioToVideoShift,
-  kVideoToAudioScale,
-  kVideoToAudioShift,
-  kCrossScaleShiftRows,
-};
-
-/// Hidden width of the feed-forward over the stream's width; no config key holds it.
-constexpr int64_t kFeedForwardExpansion = 4;
 
 void Observe(const StageObserver& observer, absl::string_view prefix, absl::string_view name,
              const Tensor& tensor) {
   if (observer) observer(absl::StrCat(prefix, name), tensor);
 }
 
-/// "video" or "audio" for stages that name the stream.
-absl::string_view StreamName(absl::string_view prefix) {
-  return prefix.empty() ? "video" : "audio";
+/// A stream's reading for the direction that ends in `receiver`.
+NormReading CrossReading(const BlockInput& input, StreamKind receiver) {
+  const Modulation& cross = input.modulation.cross;
+  if (receiver == StreamKind::kVideo) {
+    return {cross.At(kAudioToVideoScale), cross.At(kAudioToVideoShift)};
+  }
+  return {cross.At(kVideoToAudioScale), cross.At(kVideoToAudioShift)};
+}
+
+StreamKind OtherThan(StreamKind kind) {
+  return kind == StreamKind::kVideo ? StreamKind::kAudio : StreamKind::kVideo;
+}
+
+/// Tables of the batch rows of a run; tables of batch 1 serve all.
+absl::StatusOr<RopeTable> BatchRows(const RopeTable& table, const BatchRun& run) {
+  if (!table.defined() || table.cos.dim(0) == 1) return table;
+  RopeTable rows = table;
+  LTX_ASSIGN_OR_RETURN(rows.cos, table.cos.Rows(run.begin, run.end));
+  LTX_ASSIGN_OR_RETURN(rows.sin, table.sin.Rows(run.begin, run.end));
+  return rows;
 }
 
 }  // namespace
-
-absl::StatusOr<StreamBlock> StreamBlock::Load(checkpoint::WeightLoader loader,
-                                              const StreamConfig& config,
-                                              absl::string_view prefix) {
-  StreamBlock block;
-  block.config_ = config;
-  block.prefix_.assign(prefix.data(), prefix.size());
-  AttentionConfig attention;
-  attention.query_dim = config.width;
-  attention.context_dim = config.width;
-  attention.heads = config.heads;
-  attention.head_dim = config.head_dim;
-  attention.epsilon = config.epsilon;
-  attention.gated = config.gated_attention;
-  LTX_ASSIGN_OR_RETURN(block.self_attention_,
-                       GatedAttention::Load(loader.Sub(absl::StrCat(prefix, "attn1.")), attention));
-  LTX_ASSIGN_OR_RETURN(block.text_attention_,
-                       GatedAttention::Load(loader.Sub(absl::StrCat(prefix, "attn2.")), attention));
-  const int64_t hidden = kFeedForwardExpansion * config.width;
-  LTX_ASSIGN_OR_RETURN(block.ff_in_, loader.Linear(absl::StrCat(prefix, "ff.net.0.proj"),
-                                                   config.width, hidden, config.ff_bias));
-  LTX_ASSIGN_OR_RETURN(block.ff_out_, loader.Linear(absl::StrCat(prefix, "ff.net.2"), hidden,
-                                                    config.width, config.ff_bias));
-  const int64_t rows = config.table_rows();
-  LTX_ASSIGN_OR_RETURN(const Tensor table,
-                       loader.Get(absl::StrCat(prefix, "scale_shift_table"), {rows, config.width}));
-  LTX_ASSIGN_OR_RETURN(block.table_, table.Reshape({rows * config.width}));
-  if (config.cross_attention_adaln) {
-    LTX_ASSIGN_OR_RETURN(
-        const Tensor prompt_table,
-        loader.Get(absl::StrCat(prefix, "prompt_scale_shift_table"), {kPromptRows, config.width}));
-    LTX_ASSIGN_OR_RETURN(block.prompt_table_, prompt_table.Reshape({kPromptRows * config.width}));
-  }
-  return block;
-}
-
-absl::StatusOr<Modulation> StreamBlock::ModulationOf(Device& device,
-                                                     const BlockStream& stream) const {
-  return AddTable(device, stream.modulation, table_, config_.width);
-}
-
-absl::StatusOr<Tensor> StreamBlock::AttendSelfAndText(Device& device, const Tensor& x,
-                                                      const BlockStream& stream,
-                                                      const Modulation& modulation,
-                                                      const KeepFlags& keep,
-                                                      const StageObserver& observer) const {
-  AttentionInputs inputs;
-  LTX_ASSIGN_OR_RETURN(inputs.x,
-                       device.RmsNormModulate(x, config_.epsilon, modulation.At(kSelfScale),
-                                              modulation.At(kSelfShift)));
-  Observe(observer, prefix_, "attn1_in", inputs.x);
-  inputs.bias = stream.self_bias;
-  inputs.rope = stream.rope;
-  inputs.keep = keep;
-  LTX_ASSIGN_OR_RETURN(const Tensor attended, self_attention_.Forward(device, inputs));
-  Observe(observer, prefix_, "attn1_out", attended);
-  LTX_ASSIGN_OR_RETURN(const Tensor state, device.AddGated(x, attended, modulation.At(kSelfGate)));
-  Observe(observer, StreamName(prefix_), "_after_self", state);
-  return AttendText(device, state, stream, modulation, observer);
-}
-
-absl::StatusOr<Tensor> StreamBlock::AttendText(Device& device, const Tensor& x,
-                                               const BlockStream& stream,
-                                               const Modulation& modulation,
-                                               const StageObserver& observer) const {
-  AttentionInputs inputs;
-  inputs.bias = stream.context_bias;
-  if (config_.cross_attention_adaln) {
-    LTX_ASSIGN_OR_RETURN(const Modulation prompt,
-                         AddTable(device, stream.prompt, prompt_table_, config_.width));
-    LTX_ASSIGN_OR_RETURN(inputs.x,
-                         device.RmsNormModulate(x, config_.epsilon, modulation.At(kTextScale),
-                                                modulation.At(kTextShift)));
-    LTX_ASSIGN_OR_RETURN(inputs.context, device.Modulate(stream.context, prompt.At(kPromptScale),
-                                                         prompt.At(kPromptShift)));
-  } else {
-    LTX_ASSIGN_OR_RETURN(inputs.x, device.RmsNorm(x, Tensor(), config_.epsilon));
-    inputs.context = stream.context;
-  }
-  Observe(observer, prefix_, "attn2_in", inputs.x);
-  Observe(observer, prefix_, "attn2_kv_in", inputs.context);
-  LTX_ASSIGN_OR_RETURN(const Tensor attended, text_attention_.Forward(device, inputs));
-  Observe(observer, prefix_, "attn2_out", attended);
-  Tensor state;
-  if (config_.cross_attention_adaln) {
-    LTX_ASSIGN_OR_RETURN(state, device.AddGated(x, attended, modulation.At(kTextGate)));
-  } else {
-    LTX_ASSIGN_OR_RETURN(state, device.Add(x, attended));
-  }
-  Observe(observer, StreamName(prefix_), "_after_text", state);
-  return state;
-}
-
-absl::StatusOr<Tensor> StreamBlock::FeedForward(Device& device, const Tensor& x,
-                                                const Modulation& modulation,
-                                                const StageObserver& observer) const {
-  LTX_ASSIGN_OR_RETURN(const Tensor input,
-                       device.RmsNormModulate(x, config_.epsilon, modulation.At(kFeedForwardScale),
-                                              modulation.At(kFeedForwardShift)));
-  Observe(observer, prefix_, "ff_in", input);
-  LinearOptions gelu;
-  gelu.activation = Activation::kGeluTanh;
-  LTX_ASSIGN_OR_RETURN(const Tensor hidden, device.Linear(input, ff_in_, gelu));
-  LTX_ASSIGN_OR_RETURN(const Tensor output, device.Linear(hidden, ff_out_));
-  Observe(observer, prefix_, "ff_out", output);
-  return device.AddGated(x, output, modulation.At(kFeedForwardGate));
-}
-
-absl::StatusOr<TransformerBlock::CrossTable> TransformerBlock::LoadCrossTable(
-    checkpoint::WeightLoader& loader, absl::string_view name, int64_t width) {
-  LTX_ASSIGN_OR_RETURN(const Tensor table, loader.Get(name, {kCrossScaleShiftRows + 1, width}));
-  LTX_ASSIGN_OR_RETURN(const Tensor scale_shift, table.Rows(0, kCrossScaleShiftRows));
-  LTX_ASSIGN_OR_RETURN(const Tensor gate,
-                       table.Rows(kCrossScaleShiftRows, kCrossScaleShiftRows + 1));
-  CrossTable cross;
-  LTX_ASSIGN_OR_RETURN(cross.scale_shift, scale_shift.Reshape({kCrossScaleShiftRows * width}));
-  LTX_ASSIGN_OR_RETURN(cross.gate, gate.Reshape({width}));
-  return cross;
-}
 
 absl::StatusOr<TransformerBlock> TransformerBlock::Load(checkpoint::WeightLoader loader,
                                                         const StreamConfig* video,
                                                         const StreamConfig* audio) {
   TransformerBlock block;
   if (video != nullptr) {
-    block.epsilon_ = video->epsilon;
-    LTX_ASSIGN_OR_RETURN(block.video_, StreamBlock::Load(loader, *video, ""));
+    LTX_ASSIGN_OR_RETURN(block.video_, StreamBlock::Load(loader, StreamKind::kVideo, *video));
   }
   if (audio != nullptr) {
-    block.epsilon_ = audio->epsilon;
-    LTX_ASSIGN_OR_RETURN(block.audio_, StreamBlock::Load(loader, *audio, "audio_"));
+    LTX_ASSIGN_OR_RETURN(block.audio_, StreamBlock::Load(loader, StreamKind::kAudio, *audio));
   }
   if (video == nullptr || audio == nullptr) return block;
 
@@ -193,111 +66,107 @@ absl::StatusOr<TransformerBlock> TransformerBlock::Load(checkpoint::WeightLoader
   attention.context_dim = video->width;
   LTX_ASSIGN_OR_RETURN(block.video_to_audio_,
                        GatedAttention::Load(loader.Sub("video_to_audio_attn."), attention));
-  LTX_ASSIGN_OR_RETURN(block.video_cross_table_,
-                       LoadCrossTable(loader, "scale_shift_table_a2v_ca_video", video->width));
-  LTX_ASSIGN_OR_RETURN(block.audio_cross_table_,
-                       LoadCrossTable(loader, "scale_shift_table_a2v_ca_audio", audio->width));
   return block;
 }
 
-absl::StatusOr<TransformerBlock::CrossModulation> TransformerBlock::CrossModulationOf(
-    Device& device, const BlockStream& stream, const CrossTable& table) const {
-  CrossModulation cross;
-  const int64_t width = table.gate.num_elements();
-  LTX_ASSIGN_OR_RETURN(cross.scale_shift, AddTable(device, stream.cross, table.scale_shift, width));
-  LTX_ASSIGN_OR_RETURN(cross.gate, AddTable(device, stream.cross_gate, table.gate, width));
-  return cross;
-}
-
-absl::StatusOr<TransformerBlock::States> TransformerBlock::CrossAttend(
-    Device& device, const States& states, const BlockStream& video,
-    const BlockKeepFlags& video_keep, const BlockStream& audio, const BlockKeepFlags& audio_keep,
-    const StageObserver& observer) const {
-  const bool to_video = video.enabled && !video_keep.cross_attention.all_skipped;
-  const bool to_audio = audio.enabled && !audio_keep.cross_attention.all_skipped;
-  States result = states;
-  if (!to_video && !to_audio) return result;
-  LTX_ASSIGN_OR_RETURN(const CrossModulation video_cross,
-                       CrossModulationOf(device, video, video_cross_table_));
-  LTX_ASSIGN_OR_RETURN(const CrossModulation audio_cross,
-                       CrossModulationOf(device, audio, audio_cross_table_));
-
-  // One direction: `query` and `key` are the states before either direction.
-  const auto attend =
-      [&](absl::string_view name, const GatedAttention& attention, const Tensor& query,
-          const CrossModulation& query_cross, const RopeTable& query_rope, const Tensor& key,
-          const CrossModulation& key_cross, const RopeTable& key_rope, int64_t scale_row,
-          int64_t shift_row, const KeepFlags& keep) -> absl::StatusOr<Tensor> {
-    AttentionInputs inputs;
-    LTX_ASSIGN_OR_RETURN(
-        inputs.x, device.RmsNormModulate(query, epsilon_, query_cross.scale_shift.At(scale_row),
-                                         query_cross.scale_shift.At(shift_row)));
-    LTX_ASSIGN_OR_RETURN(inputs.context,
-                         device.RmsNormModulate(key, epsilon_, key_cross.scale_shift.At(scale_row),
-                                                key_cross.scale_shift.At(shift_row)));
-    Observe(observer, name, "_in", inputs.x);
-    Observe(observer, name, "_kv_in", inputs.context);
-    inputs.rope = query_rope;
-    inputs.key_rope = key_rope;
-    LTX_ASSIGN_OR_RETURN(Tensor attended, attention.Forward(device, inputs));
-    Observe(observer, name, "_out", attended);
-    if (!keep.all_kept()) {
-      LTX_ASSIGN_OR_RETURN(attended, device.BlendBatch(attended, Tensor(), keep.weights));
+absl::Status TransformerBlock::BeforeCross(Device& device, bool other_receives, Side* side,
+                                           const StageObserver& observer) const {
+  if (side->input == nullptr) return absl::OkStatus();
+  const BlockInput& input = *side->input;
+  const StreamKind kind = side->block->kind();
+  std::vector<StateReading> readings;
+  if (side->receives) readings.push_back({CrossReading(input, kind), &side->readings.query});
+  if (other_receives) {
+    readings.push_back({CrossReading(input, OtherThan(kind)), &side->readings.key});
+  }
+  if (side->enabled()) {
+    if (!side->receives) {
+      readings.push_back({side->block->FeedForwardReading(input), &side->readings.feed_forward});
     }
-    return device.AddGated(query, attended, query_cross.gate.At(0));
-  };
-  if (to_video) {
-    Observe(observer, "video", "_av_gate", video_cross.gate.vectors.rows);
-    LTX_ASSIGN_OR_RETURN(
-        result.video, attend("audio_to_video_attn", audio_to_video_, states.video, video_cross,
-                             video.cross_rope, states.audio, audio_cross, audio.cross_rope,
-                             kAudioToVideoScale, kAudioToVideoShift, video_keep.cross_attention));
+    return side->block->AttendSelfAndText(device, input, side->state, readings, observer);
   }
-  if (to_audio) {
-    Observe(observer, "audio", "_av_gate", audio_cross.gate.vectors.rows);
-    LTX_ASSIGN_OR_RETURN(
-        result.audio, attend("video_to_audio_attn", video_to_audio_, states.audio, audio_cross,
-                             audio.cross_rope, states.video, video_cross, video.cross_rope,
-                             kVideoToAudioScale, kVideoToAudioShift, audio_keep.cross_attention));
-  }
-  return result;
+  if (readings.empty()) return absl::OkStatus();
+  return UpdateAndRead(device, &side->state->x, {}, side->block->config().epsilon, readings);
 }
 
-absl::StatusOr<TransformerBlock::States> TransformerBlock::Forward(
-    Device& device, States states, const BlockStream* video, const BlockKeepFlags& video_keep,
-    const BlockStream* audio, const BlockKeepFlags& audio_keep,
-    const StageObserver& observer) const {
-  const bool run_video = video != nullptr && video->enabled;
-  const bool run_audio = audio != nullptr && audio->enabled;
-  Modulation video_modulation;
-  Modulation audio_modulation;
-  if (run_video) {
-    LTX_ASSIGN_OR_RETURN(video_modulation, video_.ModulationOf(device, *video));
-    LTX_ASSIGN_OR_RETURN(states.video,
-                         video_.AttendSelfAndText(device, states.video, *video, video_modulation,
-                                                  video_keep.self_attention, observer));
+absl::Status TransformerBlock::CrossAttend(Device& device, Side* side, const Side& other,
+                                           const StageObserver& observer) const {
+  const bool to_video = side->block->kind() == StreamKind::kVideo;
+  const absl::string_view name = to_video ? "audio_to_video_attn" : "video_to_audio_attn";
+  const BlockInput& input = *side->input;
+  const Modulation& gate = input.modulation.cross_gate;
+  Observe(observer, StreamName(side->block->kind()), "_av_gate", gate.vectors.rows);
+  Observe(observer, name, "_in", side->readings.query);
+  Observe(observer, name, "_kv_in", other.readings.key);
+  const int64_t batch = side->readings.query.dim(0);
+  const float epsilon = side->block->config().epsilon;
+  const std::vector<BatchRun> runs = RunsOf(input.keep.cross_attention, batch);
+  const StateReading feed_forward = {side->block->FeedForwardReading(input),
+                                     &side->readings.feed_forward};
+  int64_t left = 0;
+  for (const BatchRun& run : runs) left += run.kept ? 1 : 0;
+  for (const BatchRun& run : runs) {
+    // Samples that skip the part take no part in it.
+    if (!run.kept) continue;
+    AttentionInputs inputs;
+    LTX_ASSIGN_OR_RETURN(inputs.x, side->readings.query.Rows(run.begin, run.end));
+    LTX_ASSIGN_OR_RETURN(inputs.context, other.readings.key.Rows(run.begin, run.end));
+    LTX_ASSIGN_OR_RETURN(inputs.rope, BatchRows(input.stream->cross_rope, run));
+    LTX_ASSIGN_OR_RETURN(inputs.key_rope, BatchRows(other.input->stream->cross_rope, run));
+    const GatedAttention& attention = to_video ? audio_to_video_ : video_to_audio_;
+    ResidualUpdate update;
+    LTX_ASSIGN_OR_RETURN(update.value, attention.Forward(device, std::move(inputs)));
+    if (runs.size() == 1) Observe(observer, name, "_out", update.value);
+    update.first_batch = run.begin;
+    LTX_ASSIGN_OR_RETURN(update.gate, OfBatchRows(gate.At(0), batch, run.begin, run.end));
+    // The state is complete, and read, with the last run.
+    std::vector<StateReading> readings;
+    if (--left == 0) readings.push_back(feed_forward);
+    LTX_RETURN_IF_ERROR(UpdateAndRead(device, &side->state->x, update, epsilon, readings));
   }
-  if (run_audio) {
-    LTX_ASSIGN_OR_RETURN(audio_modulation, audio_.ModulationOf(device, *audio));
-    LTX_ASSIGN_OR_RETURN(states.audio,
-                         audio_.AttendSelfAndText(device, states.audio, *audio, audio_modulation,
-                                                  audio_keep.self_attention, observer));
+  return absl::OkStatus();
+}
+
+absl::Status TransformerBlock::CrossAndFeedForward(Device& device, Side* side, const Side& other,
+                                                   const StageObserver& observer) const {
+  if (side->input == nullptr) return absl::OkStatus();
+  if (side->receives) LTX_RETURN_IF_ERROR(CrossAttend(device, side, other, observer));
+  if (other.input != nullptr) {
+    Observe(observer, StreamName(side->block->kind()), "_after_av", side->state->x);
   }
-  if (video != nullptr && audio != nullptr) {
-    LTX_ASSIGN_OR_RETURN(
-        states, CrossAttend(device, states, *video, video_keep, *audio, audio_keep, observer));
-    Observe(observer, "video", "_after_av", states.video);
-    Observe(observer, "audio", "_after_av", states.audio);
+  if (!side->enabled()) return absl::OkStatus();
+  side->readings.query = Tensor();
+  return side->block->FeedForward(device, *side->input,
+                                  std::exchange(side->readings.feed_forward, Tensor()), side->state,
+                                  observer);
+}
+
+absl::Status TransformerBlock::Forward(Device& device, const BlockInput* video,
+                                       StreamState* video_state, const BlockInput* audio,
+                                       StreamState* audio_state,
+                                       const StageObserver& observer) const {
+  Side video_side;
+  video_side.block = &video_;
+  video_side.input = video;
+  video_side.state = video_state;
+  Side audio_side;
+  audio_side.block = &audio_;
+  audio_side.input = audio;
+  audio_side.state = audio_state;
+  const bool both = video != nullptr && audio != nullptr;
+  for (Side* side : {&video_side, &audio_side}) {
+    side->receives = both && side->enabled() && !side->input->keep.cross_attention.all_skipped;
   }
-  if (run_video) {
-    LTX_ASSIGN_OR_RETURN(states.video,
-                         video_.FeedForward(device, states.video, video_modulation, observer));
-  }
-  if (run_audio) {
-    LTX_ASSIGN_OR_RETURN(states.audio,
-                         audio_.FeedForward(device, states.audio, audio_modulation, observer));
-  }
-  return states;
+  const auto beside = [&](auto for_video, auto for_audio) -> absl::Status {
+    if (both && !observer) return device.Concurrently(for_video, for_audio);
+    LTX_RETURN_IF_ERROR(for_video());
+    return for_audio();
+  };
+  LTX_RETURN_IF_ERROR(
+      beside([&] { return BeforeCross(device, audio_side.receives, &video_side, observer); },
+             [&] { return BeforeCross(device, video_side.receives, &audio_side, observer); }));
+  return beside([&] { return CrossAndFeedForward(device, &video_side, audio_side, observer); },
+                [&] { return CrossAndFeedForward(device, &audio_side, video_side, observer); });
 }
 
 }  // namespace ltx::dit

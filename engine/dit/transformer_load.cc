@@ -5,6 +5,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "engine/dit/table_rows.h"
 #include "engine/dit/transformer.h"
 #include "kernels/host_copy.h"
 #include "kernels/status_macros.h"
@@ -16,8 +17,7 @@ using checkpoint::TransformerConfig;
 using checkpoint::WeightLoader;
 
 /// Scale and shift towards each of the two cross-modal directions.
-constexpr int64_t kCrossRows = 4;
-constexpr int64_t kPromptRows = 2;
+constexpr int64_t kCrossRows = kCrossScaleShiftRows;
 constexpr int64_t kGateRows = 1;
 
 absl::Status CheckEqual(absl::string_view key, int64_t value, absl::string_view what,
@@ -117,6 +117,10 @@ absl::Status Transformer::LoadStream(StreamKind kind, WeightLoader& loader) {
                        loader.Get(absl::StrCat(prefix, "scale_shift_table"), {2, width}));
   LTX_ASSIGN_OR_RETURN(model.head_shift, HalfOfHead(head, 0));
   LTX_ASSIGN_OR_RETURN(model.head_scale, HalfOfHead(head, 1));
+  LTX_ASSIGN_OR_RETURN(
+      model.tables,
+      BlockTables::Load(loader, kind, stream,
+                        /*cross=*/model_class_ == ModelClass::kAudioVideo, 0, config_.num_layers));
   LTX_ASSIGN_OR_RETURN(model.adaln,
                        AdaLayerNormSingle::Load(loader.Sub(absl::StrCat(prefix, "adaln_single.")),
                                                 width, stream.table_rows()));

@@ -14,6 +14,7 @@
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/tile_product.h"
 #include "kernels/cpu/vector.h"
+#include "kernels/operand_check.h"
 #include "kernels/status_macros.h"
 
 // Softmax attention in one pass over the keys (Milakov and Gimelshein, "Online normalizer

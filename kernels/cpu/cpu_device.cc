@@ -127,6 +127,14 @@ absl::Status CpuDevice::Download(const Tensor& tensor, absl::Span<uint8_t> bytes
   return absl::OkStatus();
 }
 
+absl::Status CpuDevice::Copy(const Tensor& from, Tensor* to) {
+  LTX_RETURN_IF_ERROR(CheckCopy(from, *to));
+  if (from.num_bytes() > 0) {
+    std::memcpy(to->raw(), from.raw(), static_cast<size_t>(from.num_bytes()));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CpuDevice::Synchronize() { return absl::OkStatus(); }
 
 absl::StatusOr<Tensor> CpuDevice::Workspace(int64_t bytes) {

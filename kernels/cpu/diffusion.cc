@@ -2,9 +2,9 @@
 
 #include "absl/status/status.h"
 #include "kernels/cpu/cpu_device.h"
-#include "kernels/operand_check.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/vector.h"
+#include "kernels/operand_check.h"
 #include "kernels/status_macros.h"
 
 // Samplers compare states bit by bit: every step below rounds as written, nothing fuses.

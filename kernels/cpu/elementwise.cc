@@ -128,25 +128,25 @@ absl::StatusOr<Tensor> CpuDevice::Add(const Tensor& a, const Tensor& b) {
   return y;
 }
 
-absl::StatusOr<Tensor> CpuDevice::OuterSum(const Tensor& a, const Tensor& b) {
+absl::StatusOr<Tensor> CpuDevice::OuterSum(const Columns& a, const Tensor& b) {
   LTX_RETURN_IF_ERROR(CheckOuterSum(a, b));
   const int64_t rows = b.dim(0);
   const int64_t width = b.dim(1);
-  LTX_ASSIGN_OR_RETURN(Tensor sum,
-                       Allocate({a.dim(0), rows, width}, a.dtype(), MemoryOwner::kActivations));
-  DispatchFloat(a.dtype(), [&](auto element) {
+  const int64_t sums = a.tensor.dim(0) * rows;
+  LTX_ASSIGN_OR_RETURN(
+      Tensor sum, Allocate({a.tensor.dim(0), rows, width}, b.dtype(), MemoryOwner::kActivations));
+  DispatchFloat(b.dtype(), [&](auto element) {
     using T = decltype(element);
-    ParallelFor(threads_, a.dim(0) * rows, RowGrain(kCheapGrain, width),
-                [&](int64_t begin, int64_t end) {
-                  for (int64_t row = begin; row < end; ++row) {
-                    const T* left = a.data<T>() + row / rows * width;
-                    const T* right = b.data<T>() + row % rows * width;
-                    T* target = sum.data<T>() + row * width;
-                    ForEachGroup(width, [&](int64_t i, auto lanes) {
-                      lanes.Store(target + i, lanes.Load(left + i) + lanes.Load(right + i));
-                    });
-                  }
-                });
+    ParallelFor(threads_, sums, RowGrain(kCheapGrain, width), [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        const T* left = a.data<T>() + row / rows * a.pitch();
+        const T* right = b.data<T>() + row % rows * width;
+        T* target = sum.data<T>() + row * width;
+        ForEachGroup(width, [&](int64_t i, auto lanes) {
+          lanes.Store(target + i, lanes.Load(left + i) + lanes.Load(right + i));
+        });
+      }
+    });
   });
   return sum;
 }

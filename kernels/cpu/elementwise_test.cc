@@ -223,7 +223,9 @@ TEST_F(ElementwiseTest, OuterSum) {
     for (const int64_t width : {0, 1, 7, 40}) {
       const Tensor a = MakeRandom(Shape({3, width}), dtype);
       const Tensor b = MakeRandom(Shape({2, width}), dtype);
-      const auto sum = device_->OuterSum(a, b);
+      const Tensor beside = MakeRandom(Shape({3, 2}), dtype);
+      const Tensor wide = *device_->Concat({beside, a, beside}, 1);
+      const auto sum = device_->OuterSum(Columns(wide, 2, width), b);
       ASSERT_TRUE(sum.ok()) << sum.status();
       EXPECT_EQ(sum->shape(), Shape({3, 2, width}));
       const std::vector<float> left = Values(a);

@@ -7,11 +7,11 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/cpu/cpu_device.h"
 #include "kernels/cpu/fast_math.h"
-#include "kernels/operand_check.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/row_lookup.h"
 #include "kernels/cpu/statistics.h"
 #include "kernels/cpu/vector.h"
+#include "kernels/operand_check.h"
 #include "kernels/status_macros.h"
 
 namespace ltx::cpu {
@@ -134,18 +134,6 @@ absl::StatusOr<Tensor> CpuDevice::RmsNorm(const Tensor& x, const Tensor& weight,
   return y;
 }
 
-absl::StatusOr<Tensor> CpuDevice::RmsNormModulate(const Tensor& x, float epsilon,
-                                                  const RowVectors& scale,
-                                                  const RowVectors& shift) {
-  LTX_RETURN_IF_ERROR(CheckModulation("RmsNormModulate", x, scale, shift));
-  LTX_ASSIGN_OR_RETURN(Tensor y, Allocate(x.shape(), x.dtype(), MemoryOwner::kActivations));
-  ModulateRows(threads_, x, y, scale, shift, Activation::kNone,
-               [epsilon](const auto* row, int64_t width) {
-                 return RowMoments{0.0f, InverseRms(row, width, epsilon)};
-               });
-  return y;
-}
-
 absl::StatusOr<Tensor> CpuDevice::LayerNormModulate(const Tensor& x, float epsilon,
                                                     const RowVectors& scale,
                                                     const RowVectors& shift) {
@@ -166,30 +154,6 @@ absl::StatusOr<Tensor> CpuDevice::Modulate(const Tensor& x, const RowVectors& sc
     return RowMoments{0.0f, 1.0f};
   });
   return y;
-}
-
-absl::StatusOr<Tensor> CpuDevice::AddGated(const Tensor& x, const Tensor& y,
-                                           const RowVectors& gate) {
-  LTX_RETURN_IF_ERROR(CheckFloat("AddGated", x, 2));
-  LTX_RETURN_IF_ERROR(CheckSame("AddGated", x, y));
-  LTX_RETURN_IF_ERROR(CheckRowVectors("AddGated", x, gate));
-  LTX_ASSIGN_OR_RETURN(Tensor sum, Allocate(x.shape(), x.dtype(), MemoryOwner::kActivations));
-  const int64_t width = x.dim(-1);
-  DispatchFloat(x.dtype(), [&](auto element) {
-    using T = decltype(element);
-    const RowLookup<T> gates(gate, x);
-    ForEachRow(threads_, kCheapGrain, x, [&](int64_t row) {
-      const T* base = x.data<T>() + row * width;
-      const T* update = y.data<T>() + row * width;
-      T* target = sum.data<T>() + row * width;
-      const T* factors = gates.Row(row);
-      ForEachGroup(width, [&](int64_t i, auto lanes) {
-        lanes.Store(target + i,
-                    lanes.Load(base + i) + lanes.Load(update + i) * lanes.Load(factors + i));
-      });
-    });
-  });
-  return sum;
 }
 
 absl::StatusOr<std::vector<Tensor>> CpuDevice::ResidualNorm(

@@ -4,10 +4,10 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/cpu/cpu_device.h"
 #include "kernels/cpu/fast_math.h"
-#include "kernels/operand_check.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/statistics.h"
 #include "kernels/cpu/vector.h"
+#include "kernels/operand_check.h"
 #include "kernels/status_macros.h"
 
 namespace ltx::cpu {

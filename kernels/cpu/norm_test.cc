@@ -62,6 +62,12 @@ class NormTest : public CpuDeviceTest {
     return out;
   }
 
+  absl::StatusOr<Tensor> Reading(Tensor x, const NormReading& reading) {
+    auto results = device_->ResidualNorm(&x, {}, 1e-6f, {reading});
+    if (!results.ok()) return results.status();
+    return results->front();
+  }
+
   struct Modulation {
     RowVectors vectors;
     std::vector<int32_t> index;
@@ -162,7 +168,7 @@ TEST_F(NormTest, ModulationInEveryForm) {
           }
           return want;
         };
-        Expect(device_->RmsNormModulate(x, 1e-6f, scale.vectors, shift.vectors), x,
+        Expect(Reading(x, {scale.vectors, shift.vectors}), x,
                modulated(RmsOf(values, width, 1e-6), Activation::kNone));
         Expect(device_->LayerNormModulate(x, 1e-6f, scale.vectors, shift.vectors), x,
                modulated(LayerNormOf(values, width, 1e-6), Activation::kNone));
@@ -184,26 +190,6 @@ TEST_F(NormTest, LayerNormSurvivesALargeMean) {
   auto y = device_->LayerNormModulate(x, 1e-6f, zero, zero);
   ASSERT_TRUE(y.ok()) << y.status();
   ExpectClose(Values(*y), LayerNormOf(values, 512, 1e-6), 0.0, 2e-4);
-}
-
-TEST_F(NormTest, AddGatedInEveryForm) {
-  for (const DType dtype : kTypes) {
-    for (const int64_t width : kWidths) {
-      const Tensor x = MakeRandom(Shape({2, 7, width}), dtype);
-      const Tensor y = MakeRandom(Shape({2, 7, width}), dtype);
-      const std::vector<float> base = Values(x);
-      const std::vector<float> update = Values(y);
-      for (int form = 0; form < 3; ++form) {
-        const Modulation gate = MakeRows(x, form, 1);
-        const Vector gates = Rows(gate.vectors, x, gate.index);
-        Vector want(base.size());
-        for (size_t i = 0; i < want.size(); ++i) {
-          want[i] = base[i] + static_cast<double>(update[i]) * gates[i];
-        }
-        Expect(device_->AddGated(x, y, gate.vectors), x, want);
-      }
-    }
-  }
 }
 
 TEST_F(NormTest, ResidualNormAddsInPlaceAndNormsTheSum) {
@@ -238,7 +224,7 @@ TEST_F(NormTest, ResidualNormAddsInPlaceAndNormsTheSum) {
         const auto normed = device_->RmsNorm(state, Tensor(), 1e-6f);
         ASSERT_TRUE(normed.ok());
         EXPECT_EQ(Bytes((*results)[0]), Bytes(*normed));
-        const auto modulated = device_->RmsNormModulate(state, 1e-6f, scale.vectors, shift.vectors);
+        const auto modulated = Reading(state, {scale.vectors, shift.vectors});
         ASSERT_TRUE(modulated.ok());
         EXPECT_EQ(Bytes((*results)[1]), Bytes(*modulated));
       }
@@ -367,11 +353,9 @@ TEST_F(NormTest, RefusesWhatDoesNotFit) {
   EXPECT_EQ(device_->Modulate(x, good, bad).status().code(), absl::StatusCode::kInternal);
   bad = good;
   bad.rows = MakeRandom(Shape({3, 8}));
-  EXPECT_EQ(device_->RmsNormModulate(x, 1e-6f, bad, good).status().code(),
-            absl::StatusCode::kInternal);
+  EXPECT_EQ(Reading(x, {bad, good}).status().code(), absl::StatusCode::kInternal);
   bad = good;
   bad.index = *TensorFromInts(*device_, std::vector<int32_t>{0, 0, 0, 0, 0, 1}, Shape({6}));
-  EXPECT_EQ(device_->AddGated(x, x, bad).status().code(), absl::StatusCode::kInternal);
   Tensor state = x;
   ResidualUpdate update;
   update.value = x;

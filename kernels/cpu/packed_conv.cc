@@ -6,10 +6,10 @@
 #include <type_traits>
 
 #include "kernels/cpu/fast_math.h"
-#include "kernels/operand_check.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/tile_product.h"
 #include "kernels/cpu/vector.h"
+#include "kernels/operand_check.h"
 
 namespace ltx::cpu {
 namespace {

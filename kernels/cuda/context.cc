@@ -14,28 +14,6 @@ namespace {
 /// bf16 products and asynchronous copies begin with Ampere.
 constexpr int kOldestMajor = 8;
 
-/// A block that its ledger knows of for as long as it lives.
-class PooledStorage final : public Storage {
- public:
-  PooledStorage(void* data, int64_t bytes, MemoryOwner owner, CudaContext* context,
-                std::shared_ptr<MemoryPool> pool)
-      : Storage(data, bytes, /*host_accessible=*/false),
-        owner_(owner),
-        context_(context),
-        pool_(std::move(pool)) {}
-
-  ~PooledStorage() override {
-    if (bytes() == 0) return;
-    pool_->Give(data(), context_->lane());
-    context_->ledger().Remove(owner_, bytes());
-  }
-
- private:
-  const MemoryOwner owner_;
-  CudaContext* const context_;
-  const std::shared_ptr<MemoryPool> pool_;
-};
-
 /// True for what outlives a request.
 bool Lasts(MemoryOwner owner) {
   switch (owner) {
@@ -49,6 +27,32 @@ bool Lasts(MemoryOwner owner) {
 }
 
 }  // namespace
+
+/// A block that its ledger knows of for as long as it lives, unless it belongs to a recording.
+class CudaContext::PooledStorage final : public Storage {
+ public:
+  PooledStorage(void* data, int64_t bytes, MemoryOwner owner, bool counted, CudaContext* context,
+                std::shared_ptr<MemoryPool> pool)
+      : Storage(data, bytes, /*host_accessible=*/false),
+        owner_(owner),
+        counted_(counted),
+        context_(context),
+        pool_(std::move(pool)),
+        fork_(context->fork_.load(std::memory_order_relaxed)) {}
+
+  ~PooledStorage() override {
+    if (bytes() == 0) return;
+    context_->Give(pool_, data(), fork_);
+    if (counted_) context_->ledger().Remove(owner_, bytes());
+  }
+
+ private:
+  const MemoryOwner owner_;
+  const bool counted_;
+  CudaContext* const context_;
+  const std::shared_ptr<MemoryPool> pool_;
+  const uint64_t fork_;
+};
 
 absl::StatusOr<void*> CudaHeap::Allocate(int64_t bytes) {
   void* segment = nullptr;
@@ -68,14 +72,20 @@ CudaContext::CudaContext(int ordinal, DeviceMemory* memory)
       name_(absl::StrCat("cuda:", ordinal)),
       memory_(memory == nullptr ? &heap_ : memory),
       lasting_pool_(std::make_shared<MemoryPool>(memory_)),
-      own_transient_pool_(std::make_shared<MemoryPool>(memory_)),
-      transient_pool_(own_transient_pool_) {}
+      transient_pool_(std::make_shared<MemoryPool>(memory_)) {}
 
 CudaContext::~CudaContext() {
   cudaSetDevice(ordinal_);
-  if (stream_ != nullptr) cudaStreamSynchronize(stream_);
+  for (cudaStream_t stream : streams_) {
+    if (stream != nullptr) cudaStreamSynchronize(stream);
+  }
   if (cublas_lt_ != nullptr) cublasLtDestroy(cublas_lt_);
-  if (stream_ != nullptr) cudaStreamDestroy(stream_);
+  for (cudaEvent_t event : events_) {
+    if (event != nullptr) cudaEventDestroy(event);
+  }
+  for (cudaStream_t stream : streams_) {
+    if (stream != nullptr) cudaStreamDestroy(stream);
+  }
 }
 
 absl::StatusOr<std::unique_ptr<CudaContext>> CudaContext::Create(int ordinal,
@@ -89,7 +99,16 @@ absl::StatusOr<std::unique_ptr<CudaContext>> CudaContext::Create(int ordinal,
         context->name_, " (", properties.name, ") has compute capability ", properties.major, ".",
         properties.minor, "; ", kOldestMajor, ".0 or newer is needed"));
   }
-  LTX_RETURN_IF_CUDA_ERROR(cudaStreamCreateWithFlags(&context->stream_, cudaStreamNonBlocking));
+  int least = 0;
+  int greatest = 0;
+  LTX_RETURN_IF_CUDA_ERROR(cudaDeviceGetStreamPriorityRange(&least, &greatest));
+  // The side lane holds the smaller operations: they go first wherever a multiprocessor gets free.
+  for (const MemoryPool::Lane lane : {kMainLane, kSideLane}) {
+    LTX_RETURN_IF_CUDA_ERROR(cudaStreamCreateWithPriority(
+        &context->streams_[lane], cudaStreamNonBlocking, lane == kSideLane ? greatest : least));
+    LTX_RETURN_IF_CUDA_ERROR(
+        cudaEventCreateWithFlags(&context->events_[lane], cudaEventDisableTiming));
+  }
   LTX_RETURN_IF_CUBLAS_ERROR(cublasLtCreate(&context->cublas_lt_));
   return context;
 }
@@ -102,7 +121,8 @@ absl::Status CudaContext::MakeCurrent() const {
 absl::StatusOr<Tensor> CudaContext::Allocate(const Shape& shape, DType dtype, MemoryOwner owner) {
   LTX_RETURN_IF_ERROR(MakeCurrent());
   LTX_ASSIGN_OR_RETURN(const int64_t bytes, TensorBytes(shape, dtype));
-  const std::shared_ptr<MemoryPool>& pool = Lasts(owner) ? lasting_pool_ : transient_pool_;
+  const std::shared_ptr<MemoryPool>& pool = Lasts(owner) ? lasting_pool_ : TransientPool();
+  const bool counted = pool != recording_pool_;
   void* block = nullptr;
   if (bytes > 0) {
     if (!memory_->Admit(bytes, owner)) return OutOfMemoryError(name_, bytes, owner, ledger_);
@@ -112,9 +132,51 @@ absl::StatusOr<Tensor> CudaContext::Allocate(const Shape& shape, DType dtype, Me
       LTX_ASSIGN_OR_RETURN(block, pool->Take(bytes, lane()));
     }
     if (block == nullptr) return OutOfMemoryError(name_, bytes, owner, ledger_);
-    ledger_.Add(owner, bytes);
+    if (counted) ledger_.Add(owner, bytes);
   }
-  return Tensor(std::make_shared<PooledStorage>(block, bytes, owner, this, pool), 0, shape, dtype);
+  return Tensor(std::make_shared<PooledStorage>(block, bytes, owner, counted, this, pool), 0, shape,
+                dtype);
+}
+
+void CudaContext::Give(const std::shared_ptr<MemoryPool>& pool, void* block, uint64_t fork) {
+  // The main lane is given all of its work of a section before the side lane gets any, so what goes
+  // meanwhile has no user in the side lane. What the side lane lets go, though, the main one may
+  // have used as well, unless it came up in the side lane itself.
+  const uint64_t now = fork_.load(std::memory_order_relaxed);
+  if (lane() == kMainLane || fork == now) {
+    pool->Give(block, lane());
+    return;
+  }
+  absl::MutexLock lock(&deferred_mutex_);
+  deferred_.push_back({pool, block});
+}
+
+absl::Status CudaContext::Fork() {
+  if (fork_.load(std::memory_order_relaxed) != 0) {
+    return absl::FailedPreconditionError("work is split into two lanes already");
+  }
+  LTX_RETURN_IF_ERROR(MakeCurrent());
+  LTX_RETURN_IF_CUDA_ERROR(cudaEventRecord(events_[kMainLane], streams_[kMainLane]));
+  LTX_RETURN_IF_CUDA_ERROR(cudaStreamWaitEvent(streams_[kSideLane], events_[kMainLane]));
+  for (MemoryPool* pool : {lasting_pool_.get(), TransientPool().get()}) {
+    pool->Fork(kMainLane, kSideLane);
+  }
+  fork_.store(++forks_, std::memory_order_relaxed);
+  return absl::OkStatus();
+}
+
+absl::Status CudaContext::Join() {
+  lane_.store(kMainLane, std::memory_order_relaxed);
+  fork_.store(0, std::memory_order_relaxed);
+  LTX_RETURN_IF_CUDA_ERROR(cudaEventRecord(events_[kSideLane], streams_[kSideLane]));
+  LTX_RETURN_IF_CUDA_ERROR(cudaStreamWaitEvent(streams_[kMainLane], events_[kSideLane]));
+  for (MemoryPool* pool : {lasting_pool_.get(), TransientPool().get()}) {
+    pool->Join(kSideLane, kMainLane);
+  }
+  absl::MutexLock lock(&deferred_mutex_);
+  for (const DeferredGive& give : deferred_) give.pool->Give(give.block, kMainLane);
+  deferred_.clear();
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Tensor> CudaContext::Workspace(int64_t bytes) {
@@ -127,13 +189,13 @@ absl::Status CudaContext::CheckLaunch(absl::string_view operation) const {
 
 int64_t CudaContext::idle_bytes() const {
   const MemoryPool::Usage lasting = lasting_pool_->usage();
-  const MemoryPool::Usage transient = own_transient_pool_->usage();
+  const MemoryPool::Usage transient = transient_pool_->usage();
   return lasting.reserved_bytes + transient.reserved_bytes - ledger_.Read().total.live_bytes;
 }
 
 void CudaContext::Trim() {
   lasting_pool_->Trim();
-  own_transient_pool_->Trim();
+  transient_pool_->Trim();
 }
 
 }  // namespace ltx::cuda

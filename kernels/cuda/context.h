@@ -4,13 +4,19 @@
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>
 
+#include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
 #include "kernels/cuda/device_memory.h"
 #include "kernels/cuda/memory_pool.h"
 #include "kernels/memory_ledger.h"
@@ -25,8 +31,11 @@ class CudaHeap final : public DeviceMemory {
   void Free(void* segment, int64_t bytes) override;
 };
 
-/// What the operations of one GPU share: the stream they are issued in, library handles, and
+/// What the operations of one GPU share: the streams they are issued in, library handles, and
 /// memory.
+///
+/// Work goes to the main lane; between Fork and Join it may go to a side lane as well, which the
+/// device runs beside it.
 ///
 /// Every tensor is a block of a pool and stands in the ledger with its own bytes from Allocate
 /// until its last reference goes; what pools hold beyond that (free blocks, rounding) is
@@ -48,10 +57,19 @@ class CudaContext {
   const cudaDeviceProp& properties() const { return properties_; }
   MemoryLedger& ledger() { return ledger_; }
 
-  /// Where work is issued.
-  cudaStream_t stream() const { return stream_; }
+  /// Where work is issued: the stream of the current lane.
+  cudaStream_t stream() const { return streams_[lane()]; }
   /// The lane of stream() as memory pools know it.
-  MemoryPool::Lane lane() const { return 0; }
+  MemoryPool::Lane lane() const { return lane_.load(std::memory_order_relaxed); }
+
+  /// The side lane waits for what the main one has been given, and is idle until UseSideLane.
+  /// FAILED_PRECONDITION if it is forked already.
+  absl::Status Fork();
+  /// Work goes to the side lane from now on.
+  void UseSideLane() { lane_.store(kSideLane, std::memory_order_relaxed); }
+  /// Work goes to the main lane, which waits for the side lane.
+  absl::Status Join();
+
   cublasLtHandle_t cublas_lt() const { return cublas_lt_; }
 
   /// Makes the device current in the calling thread. Allocate does too; an operation that allocates
@@ -65,10 +83,10 @@ class CudaContext {
   /// The status of the kernel launches since the last check; `operation` leads the message.
   absl::Status CheckLaunch(absl::string_view operation) const;
 
-  /// The pool of activations, workspaces and media. Another one may take its place for a while: a
-  /// captured graph keeps the memory it was captured with. A block goes back where it came from.
-  const std::shared_ptr<MemoryPool>& transient_pool() const { return transient_pool_; }
-  void set_transient_pool(std::shared_ptr<MemoryPool> pool) { transient_pool_ = std::move(pool); }
+  /// Activations, workspaces and media come from `pool` from now on, uncounted: a captured graph
+  /// keeps the memory it was captured with, and who keeps the graph accounts for it. Null: from the
+  /// device's own pool again. A block goes back where it came from.
+  void UseRecordingPool(std::shared_ptr<MemoryPool> pool) { recording_pool_ = std::move(pool); }
   DeviceMemory& memory() { return *memory_; }
 
   /// Bytes that the device's two own pools hold and no tensor has.
@@ -77,7 +95,20 @@ class CudaContext {
   void Trim();
 
  private:
+  static constexpr MemoryPool::Lane kMainLane = 0;
+  static constexpr MemoryPool::Lane kSideLane = 1;
+  class PooledStorage;
+  struct DeferredGive {
+    std::shared_ptr<MemoryPool> pool;
+    void* block;
+  };
+
   CudaContext(int ordinal, DeviceMemory* memory);
+  const std::shared_ptr<MemoryPool>& TransientPool() const {
+    return recording_pool_ == nullptr ? transient_pool_ : recording_pool_;
+  }
+  /// Gives a block back that was taken in the `fork`-th section between Fork and Join (0: outside).
+  void Give(const std::shared_ptr<MemoryPool>& pool, void* block, uint64_t fork);
 
   const int ordinal_;
   const std::string name_;
@@ -85,10 +116,19 @@ class CudaContext {
   DeviceMemory* const memory_;
   MemoryLedger ledger_;
   const std::shared_ptr<MemoryPool> lasting_pool_;
-  const std::shared_ptr<MemoryPool> own_transient_pool_;
-  std::shared_ptr<MemoryPool> transient_pool_;
+  const std::shared_ptr<MemoryPool> transient_pool_;
+  std::shared_ptr<MemoryPool> recording_pool_;
   cudaDeviceProp properties_{};
-  cudaStream_t stream_ = nullptr;
+  std::array<cudaStream_t, 2> streams_{};
+  /// Marks the fork in the main lane and the end of the side lane.
+  std::array<cudaEvent_t, 2> events_{};
+  /// Tensors may go in other threads than the one that issues work.
+  std::atomic<MemoryPool::Lane> lane_{kMainLane};
+  /// The number of the section between Fork and Join; 0: outside.
+  std::atomic<uint64_t> fork_{0};
+  uint64_t forks_ = 0;
+  absl::Mutex deferred_mutex_;
+  std::vector<DeferredGive> deferred_ ABSL_GUARDED_BY(deferred_mutex_);
   cublasLtHandle_t cublas_lt_ = nullptr;
 };
 

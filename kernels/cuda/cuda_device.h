@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernels/cuda/context.h"
+#include "kernels/cuda/recording.h"
 #include "kernels/cuda/staging.h"
 #include "kernels/device.h"
 
@@ -44,7 +45,14 @@ class CudaDevice final : public Device {
   absl::StatusOr<Tensor> Allocate(const Shape& shape, DType dtype, MemoryOwner owner) override;
   absl::Status Upload(absl::Span<const uint8_t> bytes, const Tensor& tensor) override;
   absl::Status Download(const Tensor& tensor, absl::Span<uint8_t> bytes) override;
+  absl::Status Copy(const Tensor& from, Tensor* to) override;
   absl::Status Synchronize() override;
+  absl::Status Concurrently(absl::FunctionRef<absl::Status()> first,
+                            absl::FunctionRef<absl::Status()> second) override;
+  bool can_record() const override { return true; }
+  absl::StatusOr<std::unique_ptr<Recording>> Record(
+      absl::FunctionRef<absl::Status()> work) override;
+  absl::Status Replay(const Recording& recording) override;
 
   // cuda_device_linear.cc
   absl::StatusOr<LinearWeight> PrepareLinear(const Tensor& weight, const Tensor& bias,
@@ -65,14 +73,10 @@ class CudaDevice final : public Device {
   // cuda_device_norm.cc
   absl::StatusOr<Tensor> RmsNorm(const Tensor& x, const Tensor& weight, float epsilon,
                                  bool one_plus_weight, Activation activation) override;
-  absl::StatusOr<Tensor> RmsNormModulate(const Tensor& x, float epsilon, const RowVectors& scale,
-                                         const RowVectors& shift) override;
   absl::StatusOr<Tensor> LayerNormModulate(const Tensor& x, float epsilon, const RowVectors& scale,
                                            const RowVectors& shift) override;
   absl::StatusOr<Tensor> Modulate(const Tensor& x, const RowVectors& scale, const RowVectors& shift,
                                   Activation activation) override;
-  absl::StatusOr<Tensor> AddGated(const Tensor& x, const Tensor& y,
-                                  const RowVectors& gate) override;
   absl::StatusOr<std::vector<Tensor>> ResidualNorm(Tensor* state, const ResidualUpdate& update,
                                                    float epsilon,
                                                    absl::Span<const NormReading> readings) override;
@@ -95,7 +99,7 @@ class CudaDevice final : public Device {
   absl::StatusOr<Tensor> LogFloor(const Tensor& x, float floor) override;
   absl::StatusOr<Tensor> Magnitude(const Tensor& x) override;
   absl::StatusOr<Tensor> Add(const Tensor& a, const Tensor& b) override;
-  absl::StatusOr<Tensor> OuterSum(const Tensor& a, const Tensor& b) override;
+  absl::StatusOr<Tensor> OuterSum(const Columns& a, const Tensor& b) override;
   absl::StatusOr<Tensor> GeluTanhMul(const Tensor& gate, const Tensor& up) override;
   absl::StatusOr<Tensor> Scale(const Tensor& x, float factor) override;
   absl::StatusOr<Tensor> ScaleShiftChannels(const Tensor& x, const Tensor& scale,
@@ -148,6 +152,7 @@ class CudaDevice final : public Device {
   absl::StatusOr<Tensor> Launched(absl::string_view operation, Tensor y);
 
   const std::unique_ptr<CudaContext> context_;
+  Recorder recorder_{context_.get()};
   const std::unique_ptr<LinearPlans> linear_plans_;
   std::unique_ptr<Staging> staging_;
 };

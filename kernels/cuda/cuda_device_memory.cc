@@ -28,6 +28,42 @@ absl::Status CudaDevice::Download(const Tensor& tensor, absl::Span<uint8_t> byte
   return staging_->Download(tensor.raw(), bytes, context_->stream());
 }
 
+absl::Status CudaDevice::Copy(const Tensor& from, Tensor* to) {
+  LTX_RETURN_IF_ERROR(CheckCopy(from, *to));
+  LTX_RETURN_IF_ERROR(context_->MakeCurrent());
+  if (from.num_bytes() == 0) return absl::OkStatus();
+  LTX_RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(to->raw(), from.raw(),
+                                           static_cast<size_t>(from.num_bytes()),
+                                           cudaMemcpyDeviceToDevice, context_->stream()));
+  return absl::OkStatus();
+}
+
+absl::Status CudaDevice::Concurrently(absl::FunctionRef<absl::Status()> first,
+                                      absl::FunctionRef<absl::Status()> second) {
+  LTX_RETURN_IF_ERROR(context_->Fork());
+  absl::Status status = first();
+  if (status.ok()) {
+    context_->UseSideLane();
+    status = second();
+  }
+  // Also after a failure: the main lane must not overtake what the side lane was given.
+  const absl::Status joined = context_->Join();
+  LTX_RETURN_IF_ERROR(status);
+  return joined;
+}
+
+absl::StatusOr<std::unique_ptr<Recording>> CudaDevice::Record(
+    absl::FunctionRef<absl::Status()> work) {
+  return recorder_.Record(work);
+}
+
+absl::Status CudaDevice::Replay(const Recording& recording) {
+  LTX_RETURN_IF_ERROR(context_->MakeCurrent());
+  const auto& graph = static_cast<const GraphRecording&>(recording);
+  LTX_RETURN_IF_CUDA_ERROR(cudaGraphLaunch(graph.graph(), context_->stream()));
+  return absl::OkStatus();
+}
+
 absl::Status CudaDevice::Synchronize() {
   LTX_RETURN_IF_ERROR(context_->MakeCurrent());
   LTX_RETURN_IF_CUDA_ERROR(cudaStreamSynchronize(context_->stream()));

@@ -9,12 +9,6 @@ absl::StatusOr<Tensor> CudaDevice::RmsNorm(const Tensor& /*x*/, const Tensor& /*
   return Unimplemented("RmsNorm");
 }
 
-absl::StatusOr<Tensor> CudaDevice::RmsNormModulate(const Tensor& /*x*/, float /*epsilon*/,
-                                                   const RowVectors& /*scale*/,
-                                                   const RowVectors& /*shift*/) {
-  return Unimplemented("RmsNormModulate");
-}
-
 absl::StatusOr<Tensor> CudaDevice::LayerNormModulate(const Tensor& /*x*/, float /*epsilon*/,
                                                      const RowVectors& /*scale*/,
                                                      const RowVectors& /*shift*/) {
@@ -25,11 +19,6 @@ absl::StatusOr<Tensor> CudaDevice::Modulate(const Tensor& /*x*/, const RowVector
                                             const RowVectors& /*shift*/,
                                             Activation /*activation*/) {
   return Unimplemented("Modulate");
-}
-
-absl::StatusOr<Tensor> CudaDevice::AddGated(const Tensor& /*x*/, const Tensor& /*y*/,
-                                            const RowVectors& /*gate*/) {
-  return Unimplemented("AddGated");
 }
 
 absl::StatusOr<Tensor> CudaDevice::GroupNorm(const Tensor& /*x*/, const Tensor& /*weight*/,

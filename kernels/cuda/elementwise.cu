@@ -134,13 +134,14 @@ struct MagnitudeFn {
 template <typename T>
 struct OuterSumFn {
   const T* a;
+  int64_t a_pitch;
   const T* b;
   int64_t inner;
   int64_t width;
   __device__ float operator()(int64_t index) const {
     const Division at = Divide(index, width);
     const Division row = Divide(at.quotient, inner);
-    return ToFloat(a[row.quotient * width + at.remainder]) +
+    return ToFloat(a[row.quotient * a_pitch + at.remainder]) +
            ToFloat(b[row.remainder * width + at.remainder]);
   }
 };
@@ -221,12 +222,13 @@ void LaunchMagnitude(DType dtype, const void* x, void* y, int64_t rows, int64_t 
   });
 }
 
-void LaunchOuterSum(DType dtype, const void* a, const void* b, void* y, int64_t outer,
-                    int64_t inner, int64_t width, cudaStream_t stream) {
+void LaunchOuterSum(DType dtype, const void* a, int64_t a_pitch, const void* b, void* y,
+                    int64_t outer, int64_t inner, int64_t width, cudaStream_t stream) {
   DispatchElement(dtype, [&](auto zero) {
     using T = decltype(zero);
     LaunchGenerate(static_cast<T*>(y), outer * inner * width,
-                   OuterSumFn<T>{static_cast<const T*>(a), static_cast<const T*>(b), inner, width},
+                   OuterSumFn<T>{static_cast<const T*>(a), a_pitch, static_cast<const T*>(b), inner,
+                                 width},
                    stream);
   });
 }

@@ -177,8 +177,10 @@ absl::Status RunTimestepEmbed(const GoldenCase& golden, const GoldenContext& con
   LTX_ASSIGN_OR_RETURN(dit::UniqueTimesteps unique,
                        dit::GroupTimesteps(timesteps, batch, tokens, "timesteps"));
   unique.index.resize(batch * tokens, 0);
+  LTX_ASSIGN_OR_RETURN(const Tensor sinusoid,
+                       dit::SinusoidTensor(device, unique.values, DType::kF32, channels));
   LTX_ASSIGN_OR_RETURN(const dit::AdaLayerNormSingle::Result result,
-                       adaln.Forward(device, unique.values));
+                       adaln.Forward(device, sinusoid));
   LTX_ASSIGN_OR_RETURN(const Tensor embedded, device.GatherRows(result.embedded, unique.index));
   LTX_ASSIGN_OR_RETURN(const Tensor embedded_shaped, embedded.Reshape({batch, tokens, width}));
   LTX_RETURN_IF_ERROR(outputs->Set(device, "embedded_timestep", embedded_shaped));
@@ -270,8 +272,10 @@ absl::Status RunAttention(const GoldenCase& golden, const GoldenContext& context
   attention.head_dim = config.attention_head_dim;
   attention.epsilon = static_cast<float>(config.norm_eps);
   attention.gated = config.apply_gated_attention;
+  attention.self = true;
   LTX_ASSIGN_OR_RETURN(const dit::GatedAttention self,
                        dit::GatedAttention::Load(block.Sub("attn1."), attention));
+  attention.self = false;
   LTX_RETURN_IF_ERROR(RunSelfAttention(golden, device, self, kind, outputs));
   if (golden.HasOutput("text_cross")) {
     LTX_ASSIGN_OR_RETURN(const dit::GatedAttention text,
@@ -318,24 +322,41 @@ absl::StatusOr<dit::Modulation> ReadModulation(const GoldenCase& golden, Device&
   return modulation;
 }
 
-absl::StatusOr<dit::BlockStream> ReadBlockStream(const GoldenCase& golden, Device& device,
-                                                 const std::string& name, RopeTable::Kind kind,
-                                                 int64_t width) {
+/// One stream of a block case.
+struct BlockSide {
   dit::BlockStream stream;
+  dit::BlockInput input;
+  dit::StreamState state;
+};
+
+absl::Status ReadBlockSide(const GoldenCase& golden, const GoldenContext& context,
+                           dit::StreamKind kind, RopeTable::Kind rope_kind,
+                           const dit::StreamConfig& config, bool both, BlockSide* side) {
+  Device& device = *context.device;
+  const std::string name(dit::StreamName(kind));
+  LTX_ASSIGN_OR_RETURN(side->state.x, golden.Input(device, name + "_x"));
+  dit::BlockStream& stream = side->stream;
   LTX_ASSIGN_OR_RETURN(stream.context, golden.Input(device, name + "_context"));
-  LTX_ASSIGN_OR_RETURN(stream.rope, ReadRopeTable(golden, device, kind, name + "_"));
+  LTX_ASSIGN_OR_RETURN(stream.rope, ReadRopeTable(golden, device, rope_kind, name + "_"));
   if (golden.HasInput(name + "_cross_cos")) {
-    LTX_ASSIGN_OR_RETURN(stream.cross_rope, ReadRopeTable(golden, device, kind, name + "_cross_"));
+    LTX_ASSIGN_OR_RETURN(stream.cross_rope,
+                         ReadRopeTable(golden, device, rope_kind, name + "_cross_"));
   }
-  LTX_ASSIGN_OR_RETURN(stream.modulation,
-                       ReadModulation(golden, device, name + "_modulation", width));
-  LTX_ASSIGN_OR_RETURN(stream.prompt,
-                       ReadModulation(golden, device, name + "_prompt_modulation", width));
-  LTX_ASSIGN_OR_RETURN(stream.cross,
-                       ReadModulation(golden, device, name + "_cross_scale_shift", width));
-  LTX_ASSIGN_OR_RETURN(stream.cross_gate,
-                       ReadModulation(golden, device, name + "_cross_gate", width));
-  return stream;
+  const auto modulation = [&](const char* suffix) {
+    return ReadModulation(golden, device, name + suffix, config.width);
+  };
+  dit::SharedModulation shared;
+  LTX_ASSIGN_OR_RETURN(shared.main, modulation("_modulation"));
+  LTX_ASSIGN_OR_RETURN(shared.prompt, modulation("_prompt_modulation"));
+  LTX_ASSIGN_OR_RETURN(shared.cross, modulation("_cross_scale_shift"));
+  LTX_ASSIGN_OR_RETURN(shared.cross_gate, modulation("_cross_gate"));
+  LTX_ASSIGN_OR_RETURN(const dit::BlockTables tables,
+                       dit::BlockTables::Load(DitLoader(golden, context, DType::kF32), kind, config,
+                                              both, golden.params().value("block", 0), 1));
+  LTX_ASSIGN_OR_RETURN(const dit::StreamModulations modulations, tables.AddTo(device, shared));
+  LTX_ASSIGN_OR_RETURN(side->input.modulation, modulations.Of(device, 0));
+  side->input.stream = &stream;
+  return absl::OkStatus();
 }
 
 dit::StreamConfig StreamConfigOf(const TransformerConfig& config, bool video) {
@@ -364,25 +385,24 @@ absl::Status RunBlock(const GoldenCase& golden, const GoldenContext& context,
           DitLoader(golden, context, DType::kF32)
               .Sub(absl::StrCat("transformer_blocks.", golden.params().value("block", 0), ".")),
           has_video ? &video_config : nullptr, has_audio ? &audio_config : nullptr));
-  dit::TransformerBlock::States states;
-  dit::BlockStream video;
-  dit::BlockStream audio;
+  BlockSide video;
+  BlockSide audio;
+  const bool both = has_video && has_audio;
   if (has_video) {
-    LTX_ASSIGN_OR_RETURN(states.video, golden.Input(device, "video_x"));
-    LTX_ASSIGN_OR_RETURN(
-        video, ReadBlockStream(golden, device, "video", RopeKind(config), video_config.width));
+    LTX_RETURN_IF_ERROR(ReadBlockSide(golden, context, dit::StreamKind::kVideo, RopeKind(config),
+                                      video_config, both, &video));
   }
   if (has_audio) {
-    LTX_ASSIGN_OR_RETURN(states.audio, golden.Input(device, "audio_x"));
-    LTX_ASSIGN_OR_RETURN(
-        audio, ReadBlockStream(golden, device, "audio", RopeKind(config), audio_config.width));
+    LTX_RETURN_IF_ERROR(ReadBlockSide(golden, context, dit::StreamKind::kAudio, RopeKind(config),
+                                      audio_config, both, &audio));
   }
   StageRecorder stages(&device, outputs);
-  LTX_ASSIGN_OR_RETURN(states, block.Forward(device, states, has_video ? &video : nullptr, {},
-                                             has_audio ? &audio : nullptr, {}, stages.Observer()));
+  LTX_RETURN_IF_ERROR(block.Forward(device, has_video ? &video.input : nullptr, &video.state,
+                                    has_audio ? &audio.input : nullptr, &audio.state,
+                                    stages.Observer()));
   LTX_RETURN_IF_ERROR(stages.status());
-  if (has_video) LTX_RETURN_IF_ERROR(outputs->Set(device, "video_x", states.video));
-  if (has_audio) LTX_RETURN_IF_ERROR(outputs->Set(device, "audio_x", states.audio));
+  if (has_video) LTX_RETURN_IF_ERROR(outputs->Set(device, "video_x", video.state.x));
+  if (has_audio) LTX_RETURN_IF_ERROR(outputs->Set(device, "audio_x", audio.state.x));
   return absl::OkStatus();
 }
 

@@ -1,0 +1,58 @@
+#ifndef LTX_KERNELS_CUDA_RECORDING_H_
+#define LTX_KERNELS_CUDA_RECORDING_H_
+
+#include <cuda_runtime_api.h>
+
+#include <memory>
+#include <utility>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "kernels/cuda/context.h"
+#include "kernels/cuda/memory_pool.h"
+#include "kernels/device.h"
+
+namespace ltx::cuda {
+
+/// A CUDA graph of captured work, and the pool that its memory lies in.
+class GraphRecording final : public Recording {
+ public:
+  GraphRecording(CudaContext* context, cudaGraphExec_t graph, std::shared_ptr<MemoryPool> pool)
+      : context_(context), graph_(graph), pool_(std::move(pool)) {}
+  /// Waits for a replay that still runs.
+  ~GraphRecording() override;
+  GraphRecording(const GraphRecording&) = delete;
+  GraphRecording& operator=(const GraphRecording&) = delete;
+
+  cudaGraphExec_t graph() const { return graph_; }
+
+ private:
+  CudaContext* const context_;
+  const cudaGraphExec_t graph_;
+  const std::shared_ptr<MemoryPool> pool_;
+};
+
+/// Captures what operations issue to a context. All recordings share one pool, since only one runs
+/// at a time; it goes with the last of them. What the pool holds stands in the ledger under kCache,
+/// whether or not a recording runs.
+class Recorder {
+ public:
+  /// `context` must outlive the recorder and every recording.
+  explicit Recorder(CudaContext* context);
+  ~Recorder();
+
+  absl::StatusOr<std::unique_ptr<Recording>> Record(absl::FunctionRef<absl::Status()> work);
+
+ private:
+  class LedgerMemory;
+  absl::StatusOr<cudaGraph_t> Capture(absl::FunctionRef<absl::Status()> work);
+
+  CudaContext* const context_;
+  const std::unique_ptr<LedgerMemory> memory_;
+  std::weak_ptr<MemoryPool> pool_;
+};
+
+}  // namespace ltx::cuda
+
+#endif  // LTX_KERNELS_CUDA_RECORDING_H_
