@@ -49,6 +49,12 @@ class VideoClient {
 
   absl::StatusOr<v1::HealthResponse> Health(absl::Duration timeout);
 
+  /// What a request would cost, and whether it would be admitted, with `deadline` as the job's.
+  absl::StatusOr<v1::PlanResponse> Plan(const v1::GenerateVideoRequest& request,
+                                        absl::Time deadline = absl::InfiniteFuture());
+  /// The server's rungs, planned as requests like this one.
+  absl::StatusOr<v1::ListRungsResponse> Rungs(const v1::GenerateVideoRequest& request);
+
  private:
   explicit VideoClient(const std::shared_ptr<grpc::Channel>& channel);
 
