@@ -2,7 +2,6 @@
 
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/support/error_details.h>
-#include <openssl/evp.h>
 #include <zlib.h>
 
 #include <optional>
@@ -13,16 +12,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "engine/media/atomic_file.h"
+#include "engine/media/sha256.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 #include "kernels/status_macros.h"
 
 namespace ltx::client {
 namespace {
-
-struct DigestFree {
-  void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
-};
 
 absl::Span<const uint8_t> AsBytes(const std::string& text) {
   return absl::MakeConstSpan(reinterpret_cast<const uint8_t*>(text.data()), text.size());
@@ -41,10 +37,7 @@ absl::Status CheckEnding(absl::string_view path, bool single_frame) {
 /// Checks and writes the media of one stream.
 class MediaReceiver {
  public:
-  explicit MediaReceiver(media::AtomicFile file)
-      : file_(std::move(file)), digest_(EVP_MD_CTX_new()) {
-    EVP_DigestInit_ex(digest_.get(), EVP_sha256(), nullptr);
-  }
+  explicit MediaReceiver(media::AtomicFile file) : file_(std::move(file)) {}
 
   absl::Status Begin(const v1::MediaHeader& header) {
     header_ = header;
@@ -60,17 +53,13 @@ class MediaReceiver {
     }
     ++next_sequence_;
     bytes_ += static_cast<int64_t>(chunk.data().size());
-    EVP_DigestUpdate(digest_.get(), chunk.data().data(), chunk.data().size());
+    digest_.Add(chunk.data());
     return file_.Write(AsBytes(chunk.data()));
   }
 
   absl::Status Finish() {
     if (!header_.has_value()) return absl::DataLossError("the server sent no media");
-    unsigned char result[EVP_MAX_MD_SIZE];
-    unsigned int length = 0;
-    EVP_DigestFinal_ex(digest_.get(), result, &length);
-    if (bytes_ != header_->total_bytes() ||
-        std::string(reinterpret_cast<const char*>(result), length) != header_->sha256()) {
+    if (bytes_ != header_->total_bytes() || digest_.Finish() != header_->sha256()) {
       return absl::DataLossError(absl::StrCat("the media are not what the server announced: ",
                                               bytes_, " of ", header_->total_bytes(), " bytes"));
     }
@@ -79,7 +68,7 @@ class MediaReceiver {
 
  private:
   media::AtomicFile file_;
-  std::unique_ptr<EVP_MD_CTX, DigestFree> digest_;
+  media::Sha256 digest_;
   std::optional<v1::MediaHeader> header_;
   int next_sequence_ = 0;
   int64_t bytes_ = 0;

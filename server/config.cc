@@ -70,6 +70,18 @@ absl::Status Assign(const std::string& key, const json& value, std::vector<std::
   return absl::OkStatus();
 }
 
+absl::Status Assign(const std::string& key, const json& value,
+                    std::map<std::string, double>* field) {
+  std::map<std::string, double> items;
+  if (!value.is_object()) return WrongType(key, value, "an object of numbers");
+  for (const auto& item : value.items()) {
+    if (!item.value().is_number()) return WrongType(key, value, "an object of numbers");
+    items[item.key()] = item.value().get<double>();
+  }
+  *field = std::move(items);
+  return absl::OkStatus();
+}
+
 /// Calls visit(json key, field) for every field; the one list that file and checks share.
 template <typename Visitor>
 void VisitFields(ServerConfig* config, const Visitor& visit) {
@@ -79,6 +91,12 @@ void VisitFields(ServerConfig* config, const Visitor& visit) {
   visit("threads", &config->threads);
   visit("compute_dtype", &config->compute_dtype);
   visit("queue_capacity", &config->queue_capacity);
+  visit("queue_timeout_seconds", &config->queue_timeout_seconds);
+  visit("tenant_weights", &config->tenant_weights);
+  visit("state_dir", &config->state_dir);
+  visit("artifact_quota_mib", &config->artifact_quota_mib);
+  visit("job_ttl_seconds", &config->job_ttl_seconds);
+  visit("job_history", &config->job_history);
   visit("output_roots", &config->output_roots);
   visit("work_dir", &config->work_dir);
   visit("drain_seconds", &config->drain_seconds);
@@ -108,6 +126,34 @@ absl::Status CheckListen(absl::string_view key, absl::string_view listen) {
       absl::StrCat(key, " \"", listen, "\" is not HOST:PORT with a port in 0..65535"));
 }
 
+void DeclareJobFlags(ServerConfig* config, CLI::App* app) {
+  app->add_option("--queue-timeout-seconds", config->queue_timeout_seconds,
+                  "Seconds a job may wait for its start; 0: as long as it likes");
+  app->add_option_function<std::vector<std::string>>(
+         "--tenant-weight",
+         [config](const std::vector<std::string>& items) {
+           config->tenant_weights.clear();
+           for (const std::string& item : items) {
+             const size_t equals = item.rfind('=');
+             double weight = 0;
+             if (equals == std::string::npos ||
+                 !absl::SimpleAtod(item.substr(equals + 1), &weight)) {
+               throw CLI::ValidationError("--tenant-weight", "\"" + item + "\" is not NAME=NUMBER");
+             }
+             config->tenant_weights[item.substr(0, equals)] = weight;
+           }
+         },
+         "NAME=WEIGHT: a tenant's share of the device, 1 for those not named; may be repeated")
+      ->take_all();
+  app->add_option("--state-dir", config->state_dir,
+                  "Folder for jobs and clips that survive the process");
+  app->add_option("--artifact-quota-mib", config->artifact_quota_mib,
+                  "MiB of finished clips to keep");
+  app->add_option("--job-ttl-seconds", config->job_ttl_seconds,
+                  "Seconds for which a finished job is remembered");
+  app->add_option("--job-history", config->job_history, "Finished jobs to remember at the most");
+}
+
 /// Declares the flags on `app`, bound to `config`.
 void DeclareFlags(ServerConfig* config, std::string* config_file, CLI::App* app) {
   app->add_option("--listen", config->listen, "HOST:PORT to serve on; port 0: any free one");
@@ -117,10 +163,11 @@ void DeclareFlags(ServerConfig* config, std::string* config_file, CLI::App* app)
   app->add_option("--threads", config->threads, "CPU threads of one operation; 0: one per core");
   app->add_option("--compute-dtype", config->compute_dtype,
                   "auto (f32 on a CPU, bf16 on a GPU), f32 or bf16");
-  app->add_option("--queue-capacity", config->queue_capacity, "Jobs that may wait");
+  app->add_option("--queue-capacity", config->queue_capacity, "Jobs of one class that may wait");
+  DeclareJobFlags(config, app);
   app->add_option("--output-root", config->output_roots,
                   "Folder below which a request may have its file written; may be repeated");
-  app->add_option("--work-dir", config->work_dir, "Scratch for clips on their way to a client");
+  app->add_option("--work-dir", config->work_dir, "Scratch for clips without a state folder");
   app->add_option("--drain-seconds", config->drain_seconds,
                   "Seconds the running job gets to finish after SIGTERM");
   app->add_option("--metrics-listen", config->metrics_listen,
@@ -131,6 +178,31 @@ void DeclareFlags(ServerConfig* config, std::string* config_file, CLI::App* app)
   app->add_option("--reflection", config->reflection, "Server reflection (true or false)");
   app->add_option("--log-level", config->log_level, "trace, debug, info, warn or error");
   app->add_option("--log-format", config->log_format, "text or json");
+}
+
+absl::Status ValidateJobs(const ServerConfig& config) {
+  for (const auto& [key, seconds] :
+       {std::pair<const char*, double>{"queue_timeout_seconds", config.queue_timeout_seconds},
+        {"job_ttl_seconds", config.job_ttl_seconds}}) {
+    if (std::isfinite(seconds) && seconds >= 0) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(key, " ", seconds, " is negative or not finite"));
+  }
+  for (const auto& [tenant, weight] : config.tenant_weights) {
+    // Beyond these a share is nothing, or everything, and sums of times lose their digits.
+    if (weight >= 1e-3 && weight <= 1e3 && !tenant.empty()) continue;
+    return absl::InvalidArgumentError(absl::StrCat("tenant_weights: \"", tenant, "\" ", weight,
+                                                   " is not a name with a weight in 0.001..1000"));
+  }
+  if (config.artifact_quota_mib < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("artifact_quota_mib ", config.artifact_quota_mib, " is not positive"));
+  }
+  if (config.job_history < 1 || config.job_history > 100000) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("job_history ", config.job_history, " is not in 1..100000"));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -186,6 +258,7 @@ absl::Status ValidateConfig(const ServerConfig& config) {
     return absl::InvalidArgumentError(
         absl::StrCat("prompt_cache_bytes ", config.prompt_cache_bytes, " is negative"));
   }
+  LTX_RETURN_IF_ERROR(ValidateJobs(config));
   if (!std::isfinite(config.drain_seconds) || config.drain_seconds < 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("drain_seconds ", config.drain_seconds, " is negative or not finite"));

@@ -2,6 +2,7 @@
 #define LTX_SERVER_CONFIG_H_
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -24,11 +25,24 @@ struct ServerConfig {
   int threads = 0;
   /// Dtype of weights and activations: "auto" (f32 on a CPU, bf16 on a GPU), "f32" or "bf16".
   std::string compute_dtype = "auto";
-  /// Jobs that may wait; one more is refused.
+  /// Jobs of one class that may wait; one more is refused.
   int queue_capacity = 64;
+  /// Seconds that a job may wait for its start; 0: as long as it likes.
+  double queue_timeout_seconds = 0;
+  /// Shares of the device by tenant; 1 for those not named.
+  std::map<std::string, double> tenant_weights;
+  /// Folder for jobs and clips that survive the process; empty: they do not.
+  std::string state_dir;
+  /// MiB of finished clips to keep.
+  int artifact_quota_mib = 4096;
+  /// Seconds for which a finished job is remembered; a day.
+  double job_ttl_seconds = 86400;
+  /// Finished jobs to remember at the most. Without state_dir each clip holds an open file, of
+  /// which systems commonly give a process 1024.
+  int job_history = 500;
   /// Folders below which a request may have its file written; none: media are streamed only.
   std::vector<std::string> output_roots;
-  /// Scratch for clips on their way to a client; empty: the system's folder for temporary files.
+  /// Scratch for clips without a state_dir; empty: the system's folder for temporary files.
   std::string work_dir;
   /// Seconds that the running job gets to finish after SIGTERM.
   double drain_seconds = 30.0;

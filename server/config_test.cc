@@ -12,6 +12,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Pair;
 
 absl::StatusOr<CommandLine> Parse(std::vector<const char*> arguments) {
   arguments.insert(arguments.begin(), "ltx_server");
@@ -46,12 +47,28 @@ TEST(ParseCommandLineTest, FlagsWinOverTheFile) {
   EXPECT_THAT(replaced->config.output_roots, ElementsAre("/c"));
 }
 
+TEST(ParseCommandLineTest, TenantWeights) {
+  const std::string path = WriteFile(R"({"tenant_weights": {"a": 2, "b": 0.5}})");
+  const auto from_file = Parse({"--config", path.c_str()});
+  ASSERT_TRUE(from_file.ok()) << from_file.status();
+  EXPECT_THAT(from_file->config.tenant_weights, ElementsAre(Pair("a", 2.0), Pair("b", 0.5)));
+  const auto replaced =
+      Parse({"--config", path.c_str(), "--tenant-weight", "c=3", "--tenant-weight", "d=1.5"});
+  ASSERT_TRUE(replaced.ok()) << replaced.status();
+  EXPECT_THAT(replaced->config.tenant_weights, ElementsAre(Pair("c", 3.0), Pair("d", 1.5)));
+  for (const char* bad : {"a", "a=", "a=x", "=2", "a=0", "a=-1", "a=nan"}) {
+    EXPECT_FALSE(Parse({"--tenant-weight", bad}).ok()) << bad;
+  }
+}
+
 TEST(ParseCommandLineTest, HelpNamesEveryFlag) {
   const auto parsed = Parse({"--help"});
   ASSERT_TRUE(parsed.ok());
-  for (const char* flag : {"--listen", "--model", "--device", "--config", "--threads",
-                           "--compute-dtype", "--queue-capacity", "--output-root", "--work-dir",
-                           "--drain-seconds", "--reflection", "--log-level", "--log-format"}) {
+  for (const char* flag :
+       {"--listen", "--model", "--device", "--config", "--threads", "--compute-dtype",
+        "--queue-capacity", "--queue-timeout-seconds", "--tenant-weight", "--state-dir",
+        "--artifact-quota-mib", "--job-ttl-seconds", "--job-history", "--output-root", "--work-dir",
+        "--drain-seconds", "--reflection", "--log-level", "--log-format"}) {
     EXPECT_THAT(parsed->print_and_exit, HasSubstr(flag));
   }
   EXPECT_THAT(Parse({"--version"})->print_and_exit, HasSubstr("ltx_server "));
@@ -74,6 +91,14 @@ TEST(ParseCommandLineTest, RefusesByName) {
               HasSubstr("\"f8\" is not one of auto, bf16, f32"));
   EXPECT_THAT(std::string(Parse({"--drain-seconds", "nan"}).status().message()),
               HasSubstr("drain_seconds"));
+  EXPECT_THAT(std::string(Parse({"--queue-timeout-seconds", "-1"}).status().message()),
+              HasSubstr("queue_timeout_seconds -1"));
+  EXPECT_THAT(std::string(Parse({"--job-ttl-seconds", "inf"}).status().message()),
+              HasSubstr("job_ttl_seconds"));
+  EXPECT_THAT(std::string(Parse({"--job-history", "0"}).status().message()),
+              HasSubstr("job_history 0"));
+  EXPECT_THAT(std::string(Parse({"--artifact-quota-mib", "0"}).status().message()),
+              HasSubstr("artifact_quota_mib 0"));
   EXPECT_EQ(Parse({"--config", "/no/such.json"}).status().code(), absl::StatusCode::kNotFound);
 }
 
@@ -90,6 +115,7 @@ TEST(ApplyConfigJsonTest, RefusesUnknownKeysAndWrongTypes) {
   EXPECT_THAT(message(R"({"threads": 99999999999})"), HasSubstr("not an integer"));
   EXPECT_THAT(message(R"({"reflection": 1})"), HasSubstr("true or false"));
   EXPECT_THAT(message(R"({"output_roots": "x"})"), HasSubstr("list of strings"));
+  EXPECT_THAT(message(R"({"tenant_weights": {"a": "x"}})"), HasSubstr("object of numbers"));
   EXPECT_THAT(message("[]"), HasSubstr("not a JSON object"));
   EXPECT_THAT(message("{"), HasSubstr("not a JSON object"));
 }

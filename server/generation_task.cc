@@ -2,18 +2,20 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
 #include "absl/types/span.h"
-#include "engine/media/mp4_writer.h"
 #include "engine/media/pixel_convert.h"
 #include "engine/media/png_writer.h"
 #include "engine/pipeline/error_details.h"
 #include "engine/verify/clip_verifier.h"
 #include "kernels/host_copy.h"
 #include "kernels/status_macros.h"
+#include "server/logging.h"
 #include "server/reasons.h"
 #include "server/request_mapping.h"
 #include "spdlog/spdlog.h"
@@ -27,6 +29,17 @@ constexpr int64_t kFramesPerMuxUnit = 8;
 /// Label of metrics until requests are assigned to rungs.
 constexpr absl::string_view kNoRung = "";
 
+/// The higher peaks of two stretches of time; live amounts of the later one.
+MemoryLedger::Snapshot MergePeaks(const MemoryLedger::Snapshot& earlier,
+                                  MemoryLedger::Snapshot later) {
+  const auto merge = [](const MemoryLedger::Amounts& before, MemoryLedger::Amounts* after) {
+    after->peak_bytes = std::max(after->peak_bytes, before.peak_bytes);
+  };
+  merge(earlier.total, &later.total);
+  for (int i = 0; i < kMemoryOwnerCount; ++i) merge(earlier.by_owner[i], &later.by_owner[i]);
+  return later;
+}
+
 }  // namespace
 
 /// A finished generation on the host.
@@ -34,66 +47,100 @@ struct GenerationTask::Clip {
   int64_t num_frames = 0;
   int height = 0;
   int width = 0;
-  pipeline::FrameRate frame_rate;
   std::vector<float> frames;
   std::vector<uint8_t> bytes;
   std::vector<float> waveform;
   int sample_rate = 0;
 
   bool single_frame() const { return num_frames == 1; }
+  const char* mime_type() const { return single_frame() ? "image/png" : "video/mp4"; }
   absl::Span<const float> Frames(int64_t begin, int64_t end) const {
     const int64_t values = static_cast<int64_t>(height) * width * 3;
     return absl::MakeConstSpan(frames).subspan(begin * values, (end - begin) * values);
   }
 };
 
-GenerationTask::GenerationTask(std::string id, absl::Time deadline, const pipeline::Model* model,
-                               pipeline::GenerationRequest request, OutputTarget target,
-                               std::shared_ptr<GenerationSink> sink,
-                               std::atomic<int>* running_phase, ServerMetrics* metrics)
-    : Job(std::move(id), deadline),
+GenerationTask::GenerationTask(std::string id, const pipeline::Model* model,
+                               pipeline::GenerationRequest request, std::string output_path,
+                               std::shared_ptr<GenerationSink> sink, ServerMetrics* metrics)
+    : id_(std::move(id)),
       model_(model),
       request_(std::move(request)),
-      target_(std::move(target)),
+      output_path_(std::move(output_path)),
       sink_(std::move(sink)),
-      running_phase_(running_phase),
       metrics_(metrics),
       created_(absl::Now()) {}
 
-void GenerationTask::OnQueued(int ahead) {
-  v1::GenerateVideoEvent event;
-  event.mutable_queued()->set_job_id(id());
-  event.mutable_queued()->set_position(ahead);
-  sink_->Send(std::move(event));
-}
+GenerationTask::~GenerationTask() = default;
 
-absl::Status GenerationTask::Run() {
+absl::Status GenerationTask::Start(int /*device*/) {
+  const LogJob log(id_);
   started_ = absl::Now();
   metrics_->ObserveQueueSeconds(absl::ToDoubleSeconds(started_ - created_));
-  MemoryLedger& ledger = model_->device().ledger();
-  ledger.ResetPeaks();
-  spdlog::info("job {} starts: {} {}x{}x{}, seed {}", id(),
-               std::string(pipeline::RecipeName(request_.recipe)), request_.width, request_.height,
-               request_.num_frames, request_.seed);
-  LTX_ASSIGN_OR_RETURN(std::unique_ptr<pipeline::GenerationJob> job,
-                       pipeline::GenerationJob::Create(model_, request_));
-  const int mux_units =
-      static_cast<int>((request_.num_frames + kFramesPerMuxUnit - 1) / kFramesPerMuxUnit) + 1;
-  units_total_ = static_cast<int>(job->plan().size()) + mux_units;
-  SendAdmitted(*job, mux_units);
-  LTX_RETURN_IF_ERROR(Generate(job.get()));
+  model_->device().ledger().ResetPeaks();
+  spdlog::info("starts: {} {}x{}x{}, seed {}", std::string(pipeline::RecipeName(request_.recipe)),
+               request_.width, request_.height, request_.num_frames, request_.seed);
+  LTX_ASSIGN_OR_RETURN(job_, pipeline::GenerationJob::Create(model_, request_));
+  units_total_ = static_cast<int>(job_->plan().size()) + mux_units();
+  SendAdmitted();
+  return absl::OkStatus();
+}
 
-  Clip clip;
+absl::StatusOr<UnitOutcome> GenerationTask::AdvanceUnit() {
+  const LogJob log(id_);
+  const absl::Time start = absl::Now();
+  UnitOutcome outcome;
+  if (clip_ != nullptr) {
+    LTX_ASSIGN_OR_RETURN(outcome.done, AdvanceMux());
+  } else if (job_->done()) {
+    sink_->Enter(v1::PHASE_MUX);
+    LTX_RETURN_IF_ERROR(TakeClip());
+    mux_time_ += absl::Now() - start;
+  } else {
+    LTX_RETURN_IF_ERROR(AdvanceEngine());
+  }
+  outcome.seconds = absl::ToDoubleSeconds(absl::Now() - start);
+  return outcome;
+}
+
+void GenerationTask::OnSuspend() {
+  suspended_since_ = absl::Now();
+  earlier_peaks_ = MergePeaks(earlier_peaks_, model_->device().ledger().Read());
+}
+
+void GenerationTask::OnResume() {
+  suspended_ += absl::Now() - suspended_since_;
+  model_->device().ledger().ResetPeaks();
+}
+
+double GenerationTask::RunSeconds() const {
+  return absl::ToDoubleSeconds(absl::Now() - started_ - suspended_);
+}
+
+absl::Status GenerationTask::AdvanceEngine() {
+  sink_->Enter(ToWire(job_->plan()[job_->completed()].phase));
+  LTX_ASSIGN_OR_RETURN(const pipeline::UnitReport unit, job_->Advance());
+  spdlog::debug("{} {}/{} took {:.3f} s", std::string(pipeline::PhaseName(unit.unit.phase)),
+                unit.unit.index, unit.unit.count, unit.seconds);
+  if (unit.unit.phase == pipeline::Phase::kStage1 || unit.unit.phase == pipeline::Phase::kStage2) {
+    metrics_->ObserveStepSeconds(kNoRung, absl::AsciiStrToLower(DTypeName(model_->compute_dtype())),
+                                 unit.seconds);
+  }
+  Report(ToWire(unit.unit.phase), unit.unit.index, unit.unit.count);
+  return absl::OkStatus();
+}
+
+absl::Status GenerationTask::TakeClip() {
+  clip_ = std::make_unique<Clip>();
+  Device& device = model_->device();
   {
-    LTX_ASSIGN_OR_RETURN(pipeline::GenerationResult result, job->TakeResult());
-    Device& device = model_->device();
-    LTX_ASSIGN_OR_RETURN(clip.frames, ToFloats(device, result.frames));
-    LTX_ASSIGN_OR_RETURN(clip.waveform, ToFloats(device, result.waveform));
-    clip.num_frames = result.frames.dim(0);
-    clip.height = static_cast<int>(result.frames.dim(1));
-    clip.width = static_cast<int>(result.frames.dim(2));
-    clip.sample_rate = static_cast<int>(result.sample_rate);
-    clip.frame_rate = request_.frame_rate;
+    LTX_ASSIGN_OR_RETURN(pipeline::GenerationResult result, job_->TakeResult());
+    LTX_ASSIGN_OR_RETURN(clip_->frames, ToFloats(device, result.frames));
+    LTX_ASSIGN_OR_RETURN(clip_->waveform, ToFloats(device, result.waveform));
+    clip_->num_frames = result.frames.dim(0);
+    clip_->height = static_cast<int>(result.frames.dim(1));
+    clip_->width = static_cast<int>(result.frames.dim(2));
+    clip_->sample_rate = static_cast<int>(result.sample_rate);
     for (const pipeline::PhaseSeconds& phase : result.phases) {
       v1::PhaseTiming* timing = report_.add_timings();
       timing->set_phase(ToWire(phase.phase));
@@ -101,97 +148,23 @@ absl::Status GenerationTask::Run() {
       metrics_->ObservePhaseSeconds(pipeline::PhaseName(phase.phase), phase.seconds);
     }
   }
-  FillReport(*job);
-  AddMemory(ledger.Read(), report_.mutable_memory());
-  job.reset();
-
-  const absl::Time mux_start = absl::Now();
-  LTX_RETURN_IF_ERROR(Encode(&clip));
-  v1::PhaseTiming* timing = report_.add_timings();
-  timing->set_phase(v1::PHASE_MUX);
-  timing->set_seconds(absl::ToDoubleSeconds(absl::Now() - mux_start));
-  metrics_->ObservePhaseSeconds("mux", timing->seconds());
-  report_.set_run_seconds(absl::ToDoubleSeconds(absl::Now() - started_));
-  return absl::OkStatus();
+  FillReport();
+  AddMemory(MergePeaks(earlier_peaks_, device.ledger().Read()), report_.mutable_memory());
+  job_.reset();
+  clip_->bytes.resize(clip_->frames.size());
+  media::UnitToBytes(clip_->frames, absl::MakeSpan(clip_->bytes));
+  return Verify();
 }
 
-absl::Status GenerationTask::Generate(pipeline::GenerationJob* job) {
-  while (!job->done()) {
-    LTX_RETURN_IF_ERROR(cancellation().Check());
-    running_phase_->store(ToWire(job->plan()[job->completed()].phase));
-    LTX_ASSIGN_OR_RETURN(const pipeline::UnitReport unit, job->Advance());
-    spdlog::debug("job {}: {} {}/{} took {:.3f} s", id(),
-                  std::string(pipeline::PhaseName(unit.unit.phase)), unit.unit.index,
-                  unit.unit.count, unit.seconds);
-    if (unit.unit.phase == pipeline::Phase::kStage1 ||
-        unit.unit.phase == pipeline::Phase::kStage2) {
-      metrics_->ObserveStepSeconds(
-          kNoRung, absl::AsciiStrToLower(DTypeName(model_->compute_dtype())), unit.seconds);
-    }
-    Report(ToWire(unit.unit.phase), unit.unit.index, unit.unit.count);
-  }
-  return absl::OkStatus();
-}
-
-absl::Status GenerationTask::Encode(Clip* clip) {
-  running_phase_->store(v1::PHASE_MUX);
-  const char* ending = clip->single_frame() ? ".png" : ".mp4";
-  const std::string path =
-      target_.path.empty() ? absl::StrCat(target_.work_dir, "/", id(), ending) : target_.path;
-  // Judged before the file is put in place, so that a broken clip never stands under its name.
-  clip->bytes.resize(clip->frames.size());
-  media::UnitToBytes(clip->frames, absl::MakeSpan(clip->bytes));
-  LTX_RETURN_IF_ERROR(Verify(*clip));
-  LTX_RETURN_IF_ERROR(EncodeMp4(clip, path));
-  if (target_.path.empty()) {
-    LTX_ASSIGN_OR_RETURN(
-        media_, MediaFile::TakeOver(path, clip->single_frame() ? "image/png" : "video/mp4"));
-  }
-  report_.set_output_path(target_.path);
-  return absl::OkStatus();
-}
-
-absl::Status GenerationTask::EncodeMp4(Clip* clip, const std::string& path) {
-  const int units = units_total_ - units_done_;
-  int unit = 0;
-  if (clip->single_frame()) {
-    LTX_ASSIGN_OR_RETURN(const int64_t bytes,
-                         media::WritePng(path, clip->frames, clip->width, clip->height));
-    report_.set_media_bytes(bytes);
-    while (unit < units) Report(v1::PHASE_MUX, ++unit, units);
-    return absl::OkStatus();
-  }
-  media::Mp4Options options;
-  options.width = clip->width;
-  options.height = clip->height;
-  options.frame_rate = clip->frame_rate;
-  options.audio_sample_rate = clip->sample_rate;
-  LTX_ASSIGN_OR_RETURN(const auto writer, media::Mp4Writer::Create(path, options));
-  for (int64_t begin = 0; begin < clip->num_frames; begin += kFramesPerMuxUnit) {
-    LTX_RETURN_IF_ERROR(cancellation().Check());
-    const int64_t end = std::min(begin + kFramesPerMuxUnit, clip->num_frames);
-    LTX_RETURN_IF_ERROR(writer->AddFrames(clip->Frames(begin, end)));
-    Report(v1::PHASE_MUX, ++unit, units);
-  }
-  LTX_RETURN_IF_ERROR(cancellation().Check());
-  LTX_ASSIGN_OR_RETURN(const int64_t bytes, writer->Finish(clip->waveform));
-  report_.set_media_bytes(bytes);
-  report_.set_audio_samples(
-      media::AudioSamplesForFrames(clip->num_frames, clip->frame_rate, clip->sample_rate));
-  report_.set_audio_sample_rate(clip->sample_rate);
-  Report(v1::PHASE_MUX, ++unit, units);
-  return absl::OkStatus();
-}
-
-absl::Status GenerationTask::Verify(const Clip& clip) {
+absl::Status GenerationTask::Verify() {
   verify::ClipView view;
-  view.frames = clip.bytes;
-  view.num_frames = clip.num_frames;
-  view.height = clip.height;
-  view.width = clip.width;
-  view.waveform = clip.waveform;
-  view.audio_channels = clip.waveform.empty() ? 0 : 2;
-  view.audio_sample_rate = clip.sample_rate;
+  view.frames = clip_->bytes;
+  view.num_frames = clip_->num_frames;
+  view.height = clip_->height;
+  view.width = clip_->width;
+  view.waveform = clip_->waveform;
+  view.audio_channels = clip_->waveform.empty() ? 0 : 2;
+  view.audio_sample_rate = clip_->sample_rate;
   LTX_ASSIGN_OR_RETURN(const verify::ClipReport figures, verify::VerifyClip(view));
   *report_.mutable_verifier() = ToWire(figures);
   if (figures.passed) return absl::OkStatus();
@@ -199,6 +172,63 @@ absl::Status GenerationTask::Verify(const Clip& clip) {
       absl::InternalError(absl::StrCat("the clip that came out is not presentable: ",
                                        absl::StrJoin(figures.failures, "; "))),
       {std::string(kReasonDegenerateOutput), "", "", ""});
+}
+
+int GenerationTask::mux_units() const {
+  return static_cast<int>((request_.num_frames + kFramesPerMuxUnit - 1) / kFramesPerMuxUnit) + 1;
+}
+
+std::string GenerationTask::ClipPath() const {
+  return output_path_.empty() ? sink_->ClipPath(clip_->mime_type()) : output_path_;
+}
+
+absl::StatusOr<bool> GenerationTask::AdvanceMux() {
+  const absl::Time start = absl::Now();
+  const bool last = mux_done_ + 1 == mux_units();
+  if (!last) LTX_RETURN_IF_ERROR(MuxFrames());
+  if (last) LTX_RETURN_IF_ERROR(MuxEnd());
+  Report(v1::PHASE_MUX, ++mux_done_, mux_units());
+  mux_time_ += absl::Now() - start;
+  if (!last) return false;
+  v1::PhaseTiming* timing = report_.add_timings();
+  timing->set_phase(v1::PHASE_MUX);
+  timing->set_seconds(absl::ToDoubleSeconds(mux_time_));
+  metrics_->ObservePhaseSeconds("mux", timing->seconds());
+  report_.set_run_seconds(RunSeconds());
+  report_.set_suspended_seconds(absl::ToDoubleSeconds(suspended_));
+  LTX_RETURN_IF_ERROR(sink_->Deliver(
+      std::move(report_), output_path_.empty() ? clip_->mime_type() : absl::string_view()));
+  return true;
+}
+
+absl::Status GenerationTask::MuxFrames() {
+  if (clip_->single_frame()) {
+    LTX_ASSIGN_OR_RETURN(const int64_t bytes,
+                         media::WritePng(ClipPath(), clip_->frames, clip_->width, clip_->height));
+    report_.set_media_bytes(bytes);
+    return absl::OkStatus();
+  }
+  if (writer_ == nullptr) {
+    media::Mp4Options options;
+    options.width = clip_->width;
+    options.height = clip_->height;
+    options.frame_rate = request_.frame_rate;
+    options.audio_sample_rate = clip_->sample_rate;
+    LTX_ASSIGN_OR_RETURN(writer_, media::Mp4Writer::Create(ClipPath(), options));
+  }
+  const int64_t begin = mux_done_ * kFramesPerMuxUnit;
+  const int64_t end = std::min(begin + kFramesPerMuxUnit, clip_->num_frames);
+  return writer_->AddFrames(clip_->Frames(begin, end));
+}
+
+absl::Status GenerationTask::MuxEnd() {
+  if (clip_->single_frame()) return absl::OkStatus();
+  LTX_ASSIGN_OR_RETURN(const int64_t bytes, writer_->Finish(clip_->waveform));
+  report_.set_media_bytes(bytes);
+  report_.set_audio_samples(
+      media::AudioSamplesForFrames(clip_->num_frames, request_.frame_rate, clip_->sample_rate));
+  report_.set_audio_sample_rate(clip_->sample_rate);
+  return absl::OkStatus();
 }
 
 void GenerationTask::Report(v1::Phase phase, int unit, int units) {
@@ -210,18 +240,18 @@ void GenerationTask::Report(v1::Phase phase, int unit, int units) {
   progress->set_units(units);
   progress->set_units_done(units_done_);
   progress->set_units_total(units_total_);
-  const double elapsed = absl::ToDoubleSeconds(absl::Now() - started_);
+  const double elapsed = RunSeconds();
   progress->set_elapsed_seconds(elapsed);
   progress->set_eta_seconds(elapsed / units_done_ * (units_total_ - units_done_));
   sink_->Send(std::move(event));
 }
 
-void GenerationTask::SendAdmitted(const pipeline::GenerationJob& job, int mux_units) {
+void GenerationTask::SendAdmitted() {
   v1::GenerateVideoEvent event;
   v1::Admitted* admitted = event.mutable_admitted();
-  admitted->set_job_id(id());
-  *admitted->mutable_parameters() = ToWire(job.parameters());
-  for (const pipeline::WorkUnit& unit : job.plan()) {
+  admitted->set_job_id(id_);
+  *admitted->mutable_parameters() = ToWire(job_->parameters());
+  for (const pipeline::WorkUnit& unit : job_->plan()) {
     if (unit.index != 1) continue;
     v1::PhasePlan* phase = admitted->add_phases();
     phase->set_phase(ToWire(unit.phase));
@@ -229,38 +259,25 @@ void GenerationTask::SendAdmitted(const pipeline::GenerationJob& job, int mux_un
   }
   v1::PhasePlan* mux = admitted->add_phases();
   mux->set_phase(v1::PHASE_MUX);
-  mux->set_units(mux_units);
+  mux->set_units(mux_units());
   sink_->Send(std::move(event));
 }
 
-void GenerationTask::FillReport(const pipeline::GenerationJob& job) {
-  const pipeline::EffectiveParameters& parameters = job.parameters();
-  report_.set_job_id(id());
+void GenerationTask::FillReport() {
+  const pipeline::EffectiveParameters& parameters = job_->parameters();
+  report_.set_job_id(id_);
   report_.set_model_name(model_->name());
   report_.set_model_version(model_->version());
   report_.set_device(model_->device().name());
   *report_.mutable_parameters() = ToWire(parameters);
   report_.set_queue_seconds(absl::ToDoubleSeconds(started_ - created_));
+  report_.set_output_path(output_path_);
   report_.set_prompt_tokens(static_cast<int32_t>(parameters.prompt_tokens));
   report_.set_dropped_prompt_tokens(static_cast<int32_t>(parameters.dropped_prompt_tokens));
   if (parameters.dropped_prompt_tokens > 0) {
     report_.add_warnings(absl::StrCat("the prompt is too long: its last ",
                                       parameters.dropped_prompt_tokens, " tokens had no effect"));
   }
-}
-
-void GenerationTask::OnEnd(const absl::Status& status) {
-  metrics_->CountRequest(pipeline::RecipeName(request_.recipe), kNoRung, status.code());
-  // A job that never ran must not touch what Health says of the running one.
-  if (started_ != absl::Time()) running_phase_->store(v1::PHASE_UNSPECIFIED);
-  if (status.ok()) {
-    spdlog::info("job {} succeeded in {:.2f} s after {:.2f} s in the queue", id(),
-                 report_.run_seconds(), report_.queue_seconds());
-    sink_->Complete(std::move(media_), std::move(report_));
-    return;
-  }
-  spdlog::warn("job {} ended: {}", id(), status.ToString());
-  sink_->Fail(status);
 }
 
 }  // namespace ltx::server

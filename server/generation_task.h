@@ -1,68 +1,79 @@
 #ifndef LTX_SERVER_GENERATION_TASK_H_
 #define LTX_SERVER_GENERATION_TASK_H_
 
-#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "engine/media/mp4_writer.h"
 #include "engine/pipeline/generation_job.h"
 #include "engine/pipeline/model.h"
-#include "server/executor.h"
-#include "server/generation_sink.h"
+#include "kernels/memory_ledger.h"
+#include "server/jobs/generation_sink.h"
 #include "server/metrics/server_metrics.h"
+#include "server/scheduler/task.h"
 
 namespace ltx::server {
 
-/// Where a finished clip goes.
-struct OutputTarget {
-  /// Resolved path, or empty: the clip is streamed.
-  std::string path;
-  /// Folder for the file on its way to a client.
-  std::string work_dir;
-};
-
-/// One GenerateVideo request as a job of the executor: the engine's units, then encoding and
-/// verification, each a unit at which cancellation and deadline are looked at.
-class GenerationTask final : public Job {
+/// One GenerateVideo request as work for the scheduler: the engine's units, then verification and
+/// encoding in pieces of a few frames.
+class GenerationTask final : public Task {
  public:
-  /// `model` and `metrics` must outlive the task; `running_phase` is told which phase runs, for
-  /// Health.
-  GenerationTask(std::string id, absl::Time deadline, const pipeline::Model* model,
-                 pipeline::GenerationRequest request, OutputTarget target,
-                 std::shared_ptr<GenerationSink> sink, std::atomic<int>* running_phase,
+  /// `model` and `metrics` must outlive the task. `output_path`: resolved path for the clip, or
+  /// empty: it is delivered to the sink.
+  GenerationTask(std::string id, const pipeline::Model* model, pipeline::GenerationRequest request,
+                 std::string output_path, std::shared_ptr<GenerationSink> sink,
                  ServerMetrics* metrics);
+  ~GenerationTask() override;
 
-  void OnQueued(int ahead) override;
-  absl::Status Run() override;
-  void OnEnd(const absl::Status& status) override;
+  absl::Status Start(int device) override;
+  absl::StatusOr<UnitOutcome> AdvanceUnit() override;
+  void OnSuspend() override;
+  void OnResume() override;
 
  private:
   struct Clip;
 
-  absl::Status Generate(pipeline::GenerationJob* job);
-  absl::Status Encode(Clip* clip);
-  absl::Status EncodeMp4(Clip* clip, const std::string& path);
-  absl::Status Verify(const Clip& clip);
-  void Report(v1::Phase phase, int unit, int units);
-  void SendAdmitted(const pipeline::GenerationJob& job, int mux_units);
-  void FillReport(const pipeline::GenerationJob& job);
+  absl::Status AdvanceEngine();
+  /// Takes the clip off the device and judges it, so that a broken one never gets a file.
+  absl::Status TakeClip();
+  absl::Status Verify();
+  /// Encodes the next frames; the last unit finishes the file and delivers it.
+  absl::StatusOr<bool> AdvanceMux();
+  absl::Status MuxFrames();
+  absl::Status MuxEnd();
 
+  int mux_units() const;
+  std::string ClipPath() const;
+  void Report(v1::Phase phase, int unit, int units);
+  void SendAdmitted();
+  void FillReport();
+  double RunSeconds() const;
+
+  const std::string id_;
   const pipeline::Model* const model_;
   const pipeline::GenerationRequest request_;
-  const OutputTarget target_;
+  const std::string output_path_;
   const std::shared_ptr<GenerationSink> sink_;
-  std::atomic<int>* const running_phase_;
   ServerMetrics* const metrics_;
   const absl::Time created_;
 
   absl::Time started_;
+  absl::Time suspended_since_;
+  absl::Duration suspended_;
+  /// Peaks of the device's memory before the last pause.
+  MemoryLedger::Snapshot earlier_peaks_;
   int units_done_ = 0;
   int units_total_ = 0;
+  std::unique_ptr<pipeline::GenerationJob> job_;
+  std::unique_ptr<Clip> clip_;
+  std::unique_ptr<media::Mp4Writer> writer_;
+  int mux_done_ = 0;
+  absl::Duration mux_time_;
   v1::GenerationReport report_;
-  std::unique_ptr<MediaFile> media_;
 };
 
 }  // namespace ltx::server

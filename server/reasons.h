@@ -10,6 +10,15 @@ inline constexpr absl::string_view kReasonQueueFull = "QUEUE_FULL";
 inline constexpr absl::string_view kReasonDraining = "DRAINING";
 /// The job did not start within the time it may wait.
 inline constexpr absl::string_view kReasonQueueTimeout = "QUEUE_TIMEOUT";
+/// The server ended while the job was not over.
+inline constexpr absl::string_view kReasonLost = "LOST";
+/// There is no job of that id, or none any more.
+inline constexpr absl::string_view kReasonJobUnknown = "JOB_UNKNOWN";
+/// The key stands for a job with another request.
+inline constexpr absl::string_view kReasonRequestIdReused = "REQUEST_ID_REUSED";
+/// The clip made room for newer ones, or does not fit.
+inline constexpr absl::string_view kReasonArtifactGone = "ARTIFACT_GONE";
+inline constexpr absl::string_view kReasonArtifactQuota = "ARTIFACT_QUOTA";
 /// An output path outside the configured roots, or of the wrong kind.
 inline constexpr absl::string_view kReasonOutputPath = "OUTPUT_PATH";
 /// The finished clip is black, frozen or noise.

@@ -23,9 +23,14 @@
 #include "kernels/cpu/cpu_device.h"
 #include "kernels/status_macros.h"
 #include "proto/ltx/version.h"
+#include "server/job_service.h"
+#include "server/jobs/heartbeat.h"
+#include "server/jobs/job_manager.h"
 #include "server/logging.h"
 #include "server/metrics/metrics_endpoint.h"
 #include "server/metrics/server_metrics.h"
+#include "server/model_backend.h"
+#include "server/scheduler/cancellation.h"
 #include "server/video_service.h"
 #include "spdlog/spdlog.h"
 
@@ -35,7 +40,8 @@ namespace {
 /// Clients may ping this often without a call; gRPC's default of five minutes makes it hang up on
 /// gateways that watch idle connections.
 constexpr int kMinPingIntervalMs = 10000;
-constexpr char kServiceName[] = "ltx.v1.VideoService";
+constexpr const char* kServiceNames[] = {"ltx.v1.VideoService", "ltx.v1.JobService"};
+constexpr int64_t kMiB = int64_t{1} << 20;
 
 /// SIGTERM and SIGINT, blocked in this thread and all that it starts, so that one place waits for
 /// them. Give it life before any other thread.
@@ -77,7 +83,7 @@ class WorkDir {
     }
     return std::unique_ptr<WorkDir>(new WorkDir(pattern));
   }
-  /// Files inside are unlinked by whoever made them.
+  /// Files inside are removed by whoever made them.
   ~WorkDir() { rmdir(path_.c_str()); }
   WorkDir(const WorkDir&) = delete;
   WorkDir& operator=(const WorkDir&) = delete;
@@ -98,6 +104,31 @@ absl::Status CheckOutputRoots(const std::vector<std::string>& roots) {
   return absl::OkStatus();
 }
 
+JobManagerOptions JobOptions(const ServerConfig& config, const std::string& scratch_dir,
+                             ServerMetrics* metrics) {
+  JobManagerOptions options;
+  options.scheduler.capacity = config.queue_capacity;
+  options.scheduler.tenant_weights = config.tenant_weights;
+  options.state_dir = config.state_dir;
+  options.scratch_dir = scratch_dir;
+  options.artifact_quota_bytes = config.artifact_quota_mib * kMiB;
+  options.ttl = absl::Seconds(config.job_ttl_seconds);
+  options.history = config.job_history;
+  if (config.queue_timeout_seconds > 0) {
+    options.queue_timeout = absl::Seconds(config.queue_timeout_seconds);
+  }
+  options.on_over = [metrics](const Job& job) {
+    metrics->CountRequest(job.Describe(/*brief=*/false).parameters().recipe(), /*rung=*/"",
+                          static_cast<absl::StatusCode>(job.EndStatus().error_code()));
+  };
+  return options;
+}
+
+/// OK while new jobs are accepted.
+absl::Status Ready(const JobManager& jobs) {
+  return jobs.ReadScheduler().draining ? ShuttingDown() : absl::OkStatus();
+}
+
 absl::StatusOr<std::unique_ptr<cpu::CpuDevice>> OpenDevice(const ServerConfig& config) {
   if (config.device != "auto" && config.device != "cpu") {
     return absl::FailedPreconditionError(absl::StrCat(
@@ -109,12 +140,13 @@ absl::StatusOr<std::unique_ptr<cpu::CpuDevice>> OpenDevice(const ServerConfig& c
 }
 
 absl::StatusOr<std::unique_ptr<grpc::Server>> Listen(const ServerConfig& config,
-                                                     VideoService* service, int* port) {
+                                                     const std::vector<grpc::Service*>& services,
+                                                     int* port) {
   grpc::EnableDefaultHealthCheckService(true);
   if (config.reflection) grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   builder.AddListeningPort(config.listen, grpc::InsecureServerCredentials(), port);
-  builder.RegisterService(service);
+  for (grpc::Service* service : services) builder.RegisterService(service);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
                              kMinPingIntervalMs);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
@@ -147,26 +179,32 @@ absl::Status RunServer(const ServerConfig& config) {
                        pipeline::Model::Load(device.get(), files, model_options));
   LTX_ASSIGN_OR_RETURN(const std::unique_ptr<WorkDir> work_dir, WorkDir::Create(config.work_dir));
 
-  VideoServiceOptions service_options;
-  service_options.queue_capacity = config.queue_capacity;
-  service_options.output_roots = config.output_roots;
-  service_options.work_dir = work_dir->path();
-  service_options.model_path = config.model;
-  service_options.threads = device->threads();
   ServerMetrics metrics;
-  VideoService service(model.get(), std::move(service_options), &metrics);
+  LTX_ASSIGN_OR_RETURN(const std::unique_ptr<JobManager> jobs,
+                       JobManager::Create(JobOptions(config, work_dir->path(), &metrics), {}));
+  Heartbeat heartbeat([&jobs](absl::Time now) { jobs->Sweep(now); });
+  ModelBackend backend(model.get(), {config.output_roots, config.model, device->threads()},
+                       &metrics);
+  metrics.SetSource([&] {
+    ServerMetrics::Reading reading = backend.ReadMetrics();
+    reading.queue_depth = jobs->ReadScheduler().total_waiting();
+    return reading;
+  });
+  VideoService video_service(&backend, jobs.get(), &heartbeat, &metrics);
+  JobService job_service(jobs.get(), &heartbeat);
   int port = 0;
-  LTX_ASSIGN_OR_RETURN(const std::unique_ptr<grpc::Server> server, Listen(config, &service, &port));
+  LTX_ASSIGN_OR_RETURN(const std::unique_ptr<grpc::Server> server,
+                       Listen(config, {&video_service, &job_service}, &port));
   grpc::HealthCheckServiceInterface* health = server->GetHealthCheckService();
   health->SetServingStatus(true);
-  health->SetServingStatus(kServiceName, true);
+  for (const char* name : kServiceNames) health->SetServingStatus(name, true);
 
   std::unique_ptr<MetricsEndpoint> metrics_endpoint;
   if (!config.metrics_listen.empty()) {
     LTX_ASSIGN_OR_RETURN(
         metrics_endpoint,
         MetricsEndpoint::Start(config.metrics_listen, {[&metrics] { return metrics.Text(); },
-                                                       [&service] { return service.Ready(); }}));
+                                                       [&jobs] { return Ready(*jobs); }}));
     spdlog::info("metrics and probes on port {}", metrics_endpoint->port());
   }
 
@@ -182,7 +220,7 @@ absl::Status RunServer(const ServerConfig& config) {
   spdlog::info("signal {}: no new jobs; the running one has {:.0f} s", signal,
                config.drain_seconds);
   health->SetServingStatus(false);
-  service.Drain(absl::Seconds(config.drain_seconds));
+  jobs->Drain(absl::Seconds(config.drain_seconds));
   // Streams that are still sending media get as long again.
   server->Shutdown(absl::ToChronoTime(absl::Now() + absl::Seconds(config.drain_seconds)));
   server->Wait();

@@ -1,45 +1,19 @@
 #include "server/video_service.h"
 
-#include <fstream>
 #include <optional>
+#include <string>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "engine/pipeline/error_details.h"
 #include "kernels/status_macros.h"
 #include "proto/ltx/version.h"
-#include "server/generation_task.h"
-#include "server/output_path.h"
-#include "server/request_mapping.h"
+#include "server/jobs/job_stream.h"
+#include "server/tenant.h"
 #include "server/wire_status.h"
 #include "spdlog/spdlog.h"
 
 namespace ltx::server {
 namespace {
-
-/// How often streams are looked at; ten times as often as they may be silent.
-constexpr absl::Duration kHeartbeatTick = absl::Seconds(1);
-
-/// "MemAvailable" of the machine in bytes, everybody's use included; 0 if it is not to be had.
-int64_t SystemAvailableBytes() {
-  std::ifstream file("/proc/meminfo");
-  std::string key;
-  int64_t kibibytes;
-  std::string unit;
-  while (file >> key >> kibibytes) {
-    std::getline(file, unit);
-    if (key == "MemAvailable:") return kibibytes * 1024;
-  }
-  return 0;
-}
-
-void CountRefused(const absl::Status& status, ServerMetrics* metrics) {
-  metrics->CountRequest("", "", status.code());
-  const std::optional<pipeline::ErrorDetail> detail = pipeline::GetErrorDetail(status);
-  metrics->CountRefusal(detail.has_value() ? detail->reason
-                                           : absl::StatusCodeToString(status.code()));
-}
 
 /// Ends a client stream with a status as soon as it is there.
 class RefusingReadReactor final : public grpc::ServerReadReactor<v1::ConditionRequest> {
@@ -48,75 +22,52 @@ class RefusingReadReactor final : public grpc::ServerReadReactor<v1::ConditionRe
   void OnDone() override { delete this; }
 };
 
+void CountRefused(const absl::Status& status, ServerMetrics* metrics) {
+  metrics->CountRequest("", "", status.code());
+  const std::optional<pipeline::ErrorDetail> detail = pipeline::GetErrorDetail(status);
+  metrics->CountRefusal(detail.has_value() ? detail->reason
+                                           : absl::StatusCodeToString(status.code()));
+}
+
+absl::StatusOr<std::string> TenantOf(const grpc::CallbackServerContext& context) {
+  const auto found = context.client_metadata().find(kTenantKey);
+  if (found == context.client_metadata().end()) return ParseTenant("");
+  return ParseTenant(absl::string_view(found->second.data(), found->second.size()));
+}
+
 }  // namespace
 
-VideoService::VideoService(const pipeline::Model* model, VideoServiceOptions options,
-                           ServerMetrics* metrics)
-    : model_(model),
-      options_(std::move(options)),
-      metrics_(metrics),
-      started_(absl::Now()),
-      id_prefix_(absl::StrFormat("%08x", static_cast<uint32_t>(absl::ToUnixSeconds(started_)))),
-      executor_(options_.queue_capacity),
-      heartbeat_([this] { HeartbeatLoop(); }) {
-  metrics_->SetSource([this] {
-    const text::PromptCache::Stats prompts = model_->prompt_cache_stats();
-    return ServerMetrics::Reading{model_->device().ledger().Read(), SystemAvailableBytes(),
-                                  executor_.Read().waiting, prompts.hits, prompts.misses};
-  });
-}
-
-VideoService::~VideoService() {
-  metrics_->SetSource(nullptr);
-  {
-    absl::MutexLock lock(&mutex_);
-    stop_ = true;
-  }
-  heartbeat_.join();
-}
-
-absl::Status VideoService::Start(const v1::GenerateVideoRequest& request, absl::Time deadline,
-                                 const std::shared_ptr<GenerationStream>& stream) {
-  LTX_ASSIGN_OR_RETURN(pipeline::GenerationRequest mapped,
-                       FromWire(request, model_->DefaultRequest()));
-  LTX_RETURN_IF_ERROR(model_->Validate(mapped));
-  OutputTarget target;
-  target.work_dir = options_.work_dir;
-  if (!request.output_path().empty()) {
-    LTX_ASSIGN_OR_RETURN(
-        target.path,
-        ResolveOutputPath(request.output_path(), mapped.num_frames == 1, options_.output_roots));
-  }
-  const std::string id = absl::StrCat(id_prefix_, "-", next_job_.fetch_add(1));
-  auto task =
-      std::make_shared<GenerationTask>(id, deadline, model_, std::move(mapped), std::move(target),
-                                       stream, &running_phase_, metrics_);
-  {
-    absl::MutexLock lock(&mutex_);
-    streams_.push_back(stream);
-  }
-  LTX_RETURN_IF_ERROR(executor_.Submit(task));
-  // After the submission: a client that is gone already cancels right here. A weak pointer, since
-  // the task holds the stream.
-  stream->SetOnCancel([this, weak = std::weak_ptr<GenerationTask>(task)] {
-    if (const std::shared_ptr<GenerationTask> alive = weak.lock()) executor_.Cancel(alive.get());
-  });
-  return absl::OkStatus();
+absl::StatusOr<std::shared_ptr<Job>> VideoService::StartJob(
+    const grpc::CallbackServerContext& context, const v1::GenerateVideoRequest& request) {
+  JobManager::Submission submission;
+  LTX_ASSIGN_OR_RETURN(submission.tenant, TenantOf(context));
+  LTX_ASSIGN_OR_RETURN(std::shared_ptr<Job> known, jobs_->Join(request, submission.tenant));
+  if (known != nullptr) return known;
+  LTX_ASSIGN_OR_RETURN(GenerationBackend::Prepared prepared, backend_->Prepare(request));
+  submission.request = request;
+  submission.deadline = absl::FromChrono(context.deadline());
+  submission.expected_seconds = prepared.expected_seconds;
+  submission.make_task = std::move(prepared.make_task);
+  return jobs_->Submit(std::move(submission));
 }
 
 grpc::ServerWriteReactor<v1::GenerateVideoEvent>* VideoService::GenerateVideo(
     grpc::CallbackServerContext* context, const v1::GenerateVideoRequest* request) {
-  const std::shared_ptr<GenerationStream> stream = GenerationStream::Create();
-  const absl::Time deadline = absl::FromChrono(context->deadline());
-  const absl::Status status = Start(*request, deadline, stream);
-  if (!status.ok()) {
-    spdlog::info("refused: {}", status.ToString());
-    CountRefused(status, metrics_);
+  const std::shared_ptr<JobStream> stream = JobStream::Create();
+  const absl::StatusOr<std::shared_ptr<Job>> job = StartJob(*context, *request);
+  if (!job.ok()) {
+    spdlog::info("refused: {}", job.status().ToString());
+    CountRefused(job.status(), metrics_);
     // A full queue empties at the pace of the jobs so far.
-    const Executor::Snapshot queue = executor_.Read();
-    const double wait = absl::IsResourceExhausted(status) ? queue.mean_job_seconds : 0.0;
-    stream->Refuse(status, absl::Seconds(wait));
+    const double wait =
+        absl::IsResourceExhausted(job.status()) ? jobs_->ReadScheduler().mean_job_seconds : 0.0;
+    stream->Refuse(job.status(), absl::Seconds(wait));
+    return stream.get();
   }
+  heartbeat_->Add(stream);
+  JobStream::Options options;
+  options.on_gone = [this, job = *job] { jobs_->Leave(job); };
+  stream->Attach(*job, std::move(options));
   return stream.get();
 }
 
@@ -131,73 +82,36 @@ grpc::ServerReadReactor<v1::ConditionRequest>* VideoService::Condition(grpc::Cal
 grpc::ServerUnaryReactor* VideoService::Health(grpc::CallbackServerContext* context,
                                                const v1::HealthRequest*,
                                                v1::HealthResponse* response) {
-  FillHealth(response);
+  response->set_server_version(kVersion);
+  response->set_uptime_seconds(absl::ToDoubleSeconds(absl::Now() - started_));
+  backend_->Describe(response);
+  FillQueue(response);
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   reactor->Finish(grpc::Status::OK);
   return reactor;
 }
 
-absl::Status VideoService::Ready() const {
-  return executor_.Read().draining ? ShuttingDown() : absl::OkStatus();
-}
-
-void VideoService::FillHealth(v1::HealthResponse* response) const {
-  const Executor::Snapshot queue = executor_.Read();
+void VideoService::FillQueue(v1::HealthResponse* response) const {
+  const Scheduler::Snapshot queue = jobs_->ReadScheduler();
   response->set_state(queue.draining ? v1::HealthResponse::STATE_DRAINING
                                      : v1::HealthResponse::STATE_READY);
-  response->set_server_version(kVersion);
-  response->set_uptime_seconds(absl::ToDoubleSeconds(absl::Now() - started_));
-
-  v1::ModelInfo* model = response->mutable_model();
-  model->set_name(model_->name());
-  model->set_kind(model_->kind());
-  model->set_version(model_->version());
-  model->set_path(options_.model_path);
-  for (const pipeline::Recipe recipe : model_->recipes()) {
-    model->add_recipes(std::string(pipeline::RecipeName(recipe)));
-  }
-  const pipeline::RequestDefaults& defaults = model_->defaults();
-  model->set_default_width(static_cast<int32_t>(defaults.width));
-  model->set_default_height(static_cast<int32_t>(defaults.height));
-  model->set_default_num_frames(static_cast<int32_t>(defaults.num_frames));
-  model->set_default_frame_rate(defaults.frame_rate.value());
-
-  v1::DeviceInfo* device = response->mutable_device();
-  device->set_name(model_->device().name());
-  device->set_description(model_->device().description());
-  device->set_compute_dtype(model_->compute_dtype() == DType::kBF16 ? "bf16" : "f32");
-  device->set_threads(options_.threads);
-  device->set_system_available_bytes(SystemAvailableBytes());
-  AddMemory(model_->device().ledger().Read(), response->mutable_memory());
-
-  v1::QueueInfo* info = response->mutable_queue();
-  info->set_waiting(queue.waiting);
+  const int interactive = queue.waiting[static_cast<int>(JobClass::kInteractive)];
+  const int batch = queue.waiting[static_cast<int>(JobClass::kBatch)];
+  v1::QueueInfo* const info = response->mutable_queue();
+  info->set_waiting(interactive + batch);
+  info->set_waiting_interactive(interactive);
+  info->set_waiting_batch(batch);
   info->set_capacity(queue.capacity);
-  info->set_running_job_id(queue.running_id);
-  info->set_running_phase(static_cast<v1::Phase>(running_phase_.load()));
+  if (!queue.running_ids.empty()) {
+    info->set_running_job_id(queue.running_ids.front());
+    const absl::StatusOr<std::shared_ptr<Job>> running = jobs_->Find(queue.running_ids.front());
+    if (running.ok()) info->set_running_phase((*running)->phase());
+  }
+  for (const std::string& id : queue.suspended_ids) info->add_suspended_job_ids(id);
   info->set_finished_jobs(queue.succeeded);
   info->set_failed_jobs(queue.failed);
+  info->set_refused_jobs(queue.refused);
   info->set_cancelled_jobs(queue.cancelled);
-}
-
-void VideoService::HeartbeatLoop() {
-  while (true) {
-    std::vector<std::shared_ptr<GenerationStream>> alive;
-    {
-      absl::MutexLock lock(&mutex_);
-      const auto stopped = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return stop_; };
-      if (mutex_.AwaitWithTimeout(absl::Condition(&stopped), kHeartbeatTick)) return;
-      std::vector<std::weak_ptr<GenerationStream>> kept;
-      for (const std::weak_ptr<GenerationStream>& weak : streams_) {
-        if (std::shared_ptr<GenerationStream> stream = weak.lock()) {
-          alive.push_back(std::move(stream));
-          kept.push_back(weak);
-        }
-      }
-      streams_ = std::move(kept);
-    }
-    for (const std::shared_ptr<GenerationStream>& stream : alive) stream->Heartbeat(absl::Now());
-  }
 }
 
 }  // namespace ltx::server

@@ -294,7 +294,7 @@ void Scheduler::EndUnstarted(const EntryPtr& entry, const absl::Status& status) 
   entry->listener->OnEnd(status);
 }
 
-Scheduler::EntryPtr Scheduler::TakeWaiting(const std::string& id) {
+Scheduler::EntryPtr Scheduler::TakeWaiting(std::string id) {  // NOLINT(*-unnecessary-value-param)
   if (!queue_.Remove(id)) return nullptr;
   const auto found = entries_.find(id);
   EntryPtr entry = found->second;
@@ -376,7 +376,7 @@ void Scheduler::KeepHouse() {
       if (stop_) return;
       const absl::Time now = absl::Now();
       while (!expiries_.empty() && expiries_.begin()->first <= now) {
-        EntryPtr entry = TakeWaiting(std::string(expiries_.begin()->second));
+        EntryPtr entry = TakeWaiting(expiries_.begin()->second);
         absl::Status status = entry->cancellation.Check();
         if (status.ok()) status = WaitedTooLong();
         expired.emplace_back(std::move(entry), std::move(status));

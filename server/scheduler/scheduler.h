@@ -93,6 +93,8 @@ class Scheduler {
     uint64_t suspensions = 0;
     /// Mean device seconds of the jobs that ran to their end; 0 before the first.
     double mean_job_seconds = 0;
+
+    int total_waiting() const { return waiting[0] + waiting[1]; }
   };
   Snapshot Read() const;
 
@@ -123,7 +125,8 @@ class Scheduler {
   void EndUnstarted(const EntryPtr& entry, const absl::Status& status);
   void EndDeadSuspended(Slot* slot);
 
-  EntryPtr TakeWaiting(const std::string& id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  /// By value: the id in the queue goes away on the way.
+  EntryPtr TakeWaiting(std::string id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   QueueOutlook Outlook(const JobSpec& spec) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   /// Jobs on devices that come before a waiting one of the class.
   int AheadOnDevices(JobClass job_class) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -198,7 +198,7 @@ TEST_F(StreamTest, CancelledWithinOneUnitAndTheClientGoesOn) {
   EXPECT_THAT(ListFolder(folder_), IsEmpty());
   const v1::HealthResponse health = WaitUntilIdle(address());
   EXPECT_EQ(health.queue().cancelled_jobs(), cancelled + 1);
-  EXPECT_EQ(server_->CountLogLines("job " + id + " ended: CANCELLED"), 1);
+  EXPECT_EQ(server_->CountLogLines("job " + id + ": ended JOB_STATE_CANCELLED"), 1);
   EXPECT_EQ(server_->CountLogLines("job " + id + ": stage1 8/8"), 1);
   EXPECT_EQ(server_->CountLogLines("job " + id + ": adecode"), 0);
   // Its memory is gone with it.
@@ -224,7 +224,7 @@ TEST_F(StreamTest, AWaitingJobIsCancelledAtOnce) {
   const auto report = running.Join();
   EXPECT_TRUE(report.ok()) << report.status();
   WaitUntilIdle(address());
-  EXPECT_EQ(server_->CountLogLines("job " + waiting.id() + " starts"), 0);
+  EXPECT_EQ(server_->CountLogLines("job " + waiting.id() + ": starts"), 0);
 }
 
 TEST_F(StreamTest, PassedDeadlineDoesNothing) {
@@ -257,7 +257,7 @@ TEST_F(StreamTest, DeadlineOfAWaitingJob) {
   const auto report = running.Join();
   EXPECT_TRUE(report.ok()) << report.status();
   WaitUntilIdle(address());
-  EXPECT_EQ(server_->CountLogLines("job " + waiting.id() + " starts"), 0);
+  EXPECT_EQ(server_->CountLogLines("job " + waiting.id() + ": starts"), 0);
 }
 
 }  // namespace
