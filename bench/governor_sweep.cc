@@ -1,5 +1,5 @@
-// Holds projections against what happens: asks a server what clips of several sizes will cost, makes
-// them, and prints projected and measured seconds and bytes as a table.
+// Holds projections against what happens: asks a server what clips of several sizes will cost,
+// makes them, and prints projected and measured seconds and bytes as a table.
 //
 //   bazel run //bench:governor_sweep -- --start-server 'bazel-bin/server/ltx_server
 //       --listen 127.0.0.1:0'

@@ -8,6 +8,7 @@
 #include "kernels/status_macros.h"
 #include "proto/ltx/version.h"
 #include "server/jobs/job_stream.h"
+#include "server/reasons.h"
 #include "server/tenant.h"
 #include "server/wire_status.h"
 #include "spdlog/spdlog.h"
@@ -29,6 +30,22 @@ void CountRefused(const absl::Status& status, ServerMetrics* metrics) {
                                            : absl::StatusCodeToString(status.code()));
 }
 
+/// Ends a unary call with what was found out.
+template <typename Response>
+grpc::ServerUnaryReactor* Finish(grpc::CallbackServerContext* context,
+                                 const absl::StatusOr<Response>& result, Response* response) {
+  grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+  if (result.ok()) *response = *result;
+  reactor->Finish(ToWire(result.status()));
+  return reactor;
+}
+
+/// Whether the same request may be accepted once jobs have ended.
+bool MayComeBack(const absl::Status& status) {
+  const std::optional<pipeline::ErrorDetail> detail = pipeline::GetErrorDetail(status);
+  return detail.has_value() && detail->reason == kReasonQueueFull;
+}
+
 absl::StatusOr<std::string> TenantOf(const grpc::CallbackServerContext& context) {
   const auto found = context.client_metadata().find(kTenantKey);
   if (found == context.client_metadata().end()) return ParseTenant("");
@@ -47,6 +64,7 @@ absl::StatusOr<std::shared_ptr<Job>> VideoService::StartJob(
   submission.request = request;
   submission.deadline = absl::FromChrono(context.deadline());
   submission.expected_seconds = prepared.expected_seconds;
+  submission.expected_bytes = prepared.expected_bytes;
   submission.make_task = std::move(prepared.make_task);
   return jobs_->Submit(std::move(submission));
 }
@@ -59,8 +77,7 @@ grpc::ServerWriteReactor<v1::GenerateVideoEvent>* VideoService::GenerateVideo(
     spdlog::info("refused: {}", job.status().ToString());
     CountRefused(job.status(), metrics_);
     // A full queue empties at the pace of the jobs so far.
-    const double wait =
-        absl::IsResourceExhausted(job.status()) ? jobs_->ReadScheduler().mean_job_seconds : 0.0;
+    const double wait = MayComeBack(job.status()) ? jobs_->ReadScheduler().mean_job_seconds : 0.0;
     stream->Refuse(job.status(), absl::Seconds(wait));
     return stream.get();
   }
@@ -69,6 +86,27 @@ grpc::ServerWriteReactor<v1::GenerateVideoEvent>* VideoService::GenerateVideo(
   options.on_gone = [this, job = *job] { jobs_->Leave(job); };
   stream->Attach(*job, std::move(options));
   return stream.get();
+}
+
+grpc::ServerUnaryReactor* VideoService::PlanVideo(grpc::CallbackServerContext* context,
+                                                  const v1::GenerateVideoRequest* request,
+                                                  v1::PlanResponse* response) {
+  const absl::Time deadline = absl::FromChrono(context->deadline());
+  return Finish(context, backend_->Plan(*request, deadline, Outlook()), response);
+}
+
+grpc::ServerUnaryReactor* VideoService::ListRungs(grpc::CallbackServerContext* context,
+                                                  const v1::ListRungsRequest* request,
+                                                  v1::ListRungsResponse* response) {
+  return Finish(context, backend_->ListRungs(*request), response);
+}
+
+QueueOutlook VideoService::Outlook() const {
+  const Scheduler::Snapshot queue = jobs_->ReadScheduler();
+  QueueOutlook outlook;
+  outlook.jobs_ahead = queue.total_waiting() + static_cast<int>(queue.running_ids.size());
+  outlook.seconds_ahead = outlook.jobs_ahead * queue.mean_job_seconds;
+  return outlook;
 }
 
 grpc::ServerReadReactor<v1::ConditionRequest>* VideoService::Condition(grpc::CallbackServerContext*,
