@@ -253,6 +253,21 @@ class Device {
   /// (a x + b y) + c z; z may be undefined. a x, b y and c z each round to f32.
   virtual absl::StatusOr<Tensor> LinearCombination(float a, const Tensor& x, float b,
                                                    const Tensor& y, float c, const Tensor& z) = 0;
+  /// Sum over the terms of weight * x, evaluated in f64 in their order, whatever the terms' dtypes,
+  /// and rounded once to `dtype` (f32, bf16 or f64). 1 to kMaxWeightedTerms terms of one shape. For
+  /// samplers that subtract nearly equal states.
+  virtual absl::StatusOr<Tensor> WeightedSum(absl::Span<const WeightedTerm> terms, DType dtype) = 0;
+  /// Guidance in one pass over the predictions (reference: guiders.py:MultiModalGuider.calculate):
+  ///   y = cond + (cfg - 1)(cond - uncond) + stg (cond - perturbed) + (modality - 1)(cond -
+  ///   isolated)
+  /// left to right in f32; an undefined prediction contributes nothing. With rescale != 0, y is
+  /// multiplied by rescale * std(cond) / std(y) + (1 - rescale), the unbiased standard deviations
+  /// over all elements of a batch row. The sums behind them do not depend on threads or timing.
+  virtual absl::StatusOr<Tensor> Guide(const Tensor& cond, const Tensor& uncond,
+                                       const Tensor& perturbed, const Tensor& isolated,
+                                       const GuidanceScales& scales) = 0;
+  /// <a_b, b_b> of each batch row over all its elements, summed in f64. Waits for the device.
+  virtual absl::StatusOr<std::vector<double>> BatchDot(const Tensor& a, const Tensor& b) = 0;
   /// True if every element is finite. Waits for the device.
   virtual absl::StatusOr<bool> AllFinite(const Tensor& x) = 0;
 };

@@ -40,6 +40,11 @@ absl::StatusOr<Tensor> TensorFromFloats(Device& device, absl::Span<const float> 
   return tensor;
 }
 
+absl::StatusOr<Tensor> TensorFromDoubles(Device& device, absl::Span<const double> values,
+                                         const Shape& shape, MemoryOwner owner) {
+  return FromHost(device, values, shape, DType::kF64, owner);
+}
+
 absl::StatusOr<Tensor> TensorFromInts(Device& device, absl::Span<const int32_t> values,
                                       const Shape& shape, MemoryOwner owner) {
   return FromHost(device, values, shape, DType::kI32, owner);

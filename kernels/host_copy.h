@@ -17,6 +17,10 @@ namespace ltx {
 absl::StatusOr<Tensor> TensorFromFloats(Device& device, absl::Span<const float> values,
                                         const Shape& shape, DType dtype = DType::kF32,
                                         MemoryOwner owner = MemoryOwner::kActivations);
+/// The same for f64.
+absl::StatusOr<Tensor> TensorFromDoubles(Device& device, absl::Span<const double> values,
+                                         const Shape& shape,
+                                         MemoryOwner owner = MemoryOwner::kActivations);
 /// Fills `tensor` (f32 or bf16) with these values.
 absl::Status UploadFloats(Device& device, absl::Span<const float> values, const Tensor& tensor);
 absl::StatusOr<Tensor> TensorFromInts(Device& device, absl::Span<const int32_t> values,

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "kernels/op_enums.h"
 #include "kernels/tensor.h"
@@ -167,6 +168,29 @@ struct AttentionOptions {
   Tensor key_mask;
   /// f32 [B or 1, 1, Nq or 1, Nk], added to the scaled scores; undefined: none.
   Tensor bias;
+};
+
+/// One term of Device::WeightedSum.
+struct WeightedTerm {
+  /// [B, T, C] of f32, bf16 or f64.
+  Tensor x;
+  /// On the host: one weight for all tokens, or one per token [B * T].
+  std::vector<double> weights;
+};
+/// The widest sum any sampler needs: state, two predictions, noise, and what a token is pulled to.
+inline constexpr int kMaxWeightedTerms = 5;
+
+/// How far guidance pushes a prediction away from those of the other passes of a step, and how much
+/// of the push's change of contrast is taken back. The defaults change nothing.
+struct GuidanceScales {
+  /// Away from the prediction for the negative prompt: (cfg - 1) (cond - uncond).
+  float cfg = 1.0f;
+  /// Away from the one with perturbed self-attention: stg (cond - perturbed).
+  float stg = 0.0f;
+  /// Away from the one without the other modality: (modality - 1) (cond - isolated).
+  float modality = 1.0f;
+  /// 0 leaves the result as it is, 1 gives it the standard deviation of cond.
+  float rescale = 0.0f;
 };
 
 struct GroupNormOptions {

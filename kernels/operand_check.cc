@@ -1,5 +1,6 @@
 #include "kernels/operand_check.h"
 
+#include <algorithm>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -9,6 +10,10 @@ namespace ltx {
 namespace {
 
 bool IsF32OrBF16(const Tensor& x) { return x.dtype() == DType::kF32 || x.dtype() == DType::kBF16; }
+
+bool IsSummable(DType dtype) {
+  return dtype == DType::kF32 || dtype == DType::kBF16 || dtype == DType::kF64;
+}
 
 }  // namespace
 
@@ -134,6 +139,37 @@ absl::Status CheckTokens(absl::string_view operation, const Tensor& a, const Ten
   if (!per_token.defined() || per_token.dtype() != DType::kF32 ||
       per_token.shape() != Shape({a.dim(0), a.dim(1)})) {
     return OperandError(operation, "needs one F32 value per token, [B, T]", {&a, &per_token});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckWeightedSum(absl::Span<const WeightedTerm> terms, DType dtype) {
+  if (terms.empty() || terms.size() > kMaxWeightedTerms) {
+    return OperandError("WeightedSum", absl::StrCat("has ", terms.size(), " terms"), {});
+  }
+  const Tensor& first = terms.front().x;
+  for (const WeightedTerm& term : terms) {
+    if (!term.x.defined() || term.x.rank() != 3 || term.x.shape() != first.shape()) {
+      return OperandError("WeightedSum", "terms must be [B, T, C] alike", {&first, &term.x});
+    }
+    const auto weights = static_cast<int64_t>(term.weights.size());
+    if (weights != 1 && weights != first.dim(0) * first.dim(1)) {
+      return OperandError("WeightedSum", absl::StrCat("a term has ", weights, " weights"),
+                          {&term.x});
+    }
+  }
+  const auto summable = [](const WeightedTerm& term) { return IsSummable(term.x.dtype()); };
+  if (!IsSummable(dtype) || !std::all_of(terms.begin(), terms.end(), summable)) {
+    return absl::UnimplementedError("WeightedSum takes and gives F32, BF16 and F64");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckGuide(const Tensor& cond, const Tensor& uncond, const Tensor& perturbed,
+                        const Tensor& isolated) {
+  LTX_RETURN_IF_ERROR(CheckFloat("Guide", cond, 1));
+  for (const Tensor* other : {&uncond, &perturbed, &isolated}) {
+    if (other->defined()) LTX_RETURN_IF_ERROR(CheckSame("Guide", cond, *other));
   }
   return absl::OkStatus();
 }

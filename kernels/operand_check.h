@@ -49,6 +49,12 @@ absl::Status CheckLinearInput(const Tensor& x, const LinearWeight& weight, DType
 /// a and b are alike, [B, T, C], and per_token is f32 [B, T].
 absl::Status CheckTokens(absl::string_view operation, const Tensor& a, const Tensor& b,
                          const Tensor& per_token);
+/// 1 to kMaxWeightedTerms terms alike, [B, T, C], with a weight each or one per token, for a result
+/// of `dtype`.
+absl::Status CheckWeightedSum(absl::Span<const WeightedTerm> terms, DType dtype);
+/// Passes of one step, alike; only cond need be given.
+absl::Status CheckGuide(const Tensor& cond, const Tensor& uncond, const Tensor& perturbed,
+                        const Tensor& isolated);
 absl::Status CheckOuterSum(const Columns& a, const Tensor& b);
 absl::Status CheckBlendBatch(const Tensor& a, const Tensor& b, absl::Span<const float> weights);
 absl::Status CheckSpatialNoise(const Tensor& x, const Tensor& draw, const Tensor& channel_scale);

@@ -274,6 +274,17 @@ absl::StatusOr<Tensor> ShapeDevice::LinearCombination(float, const Tensor& x, fl
   return Like(x);
 }
 
+absl::StatusOr<Tensor> ShapeDevice::WeightedSum(absl::Span<const WeightedTerm> terms, DType dtype) {
+  return Result(terms.front().x.shape(), dtype);
+}
+absl::StatusOr<Tensor> ShapeDevice::Guide(const Tensor& cond, const Tensor&, const Tensor&,
+                                          const Tensor&, const GuidanceScales&) {
+  return Like(cond);
+}
+absl::StatusOr<std::vector<double>> ShapeDevice::BatchDot(const Tensor& a, const Tensor&) {
+  return std::vector<double>(a.dim(0), 0.0);
+}
+
 // --- Layout -------------------------------------------------------------------------------------
 
 absl::StatusOr<Tensor> ShapeDevice::Magnitude(const Tensor& x) {

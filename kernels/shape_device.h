@@ -128,6 +128,10 @@ class ShapeDevice final : public Device {
                                    float sigma_next) override;
   absl::StatusOr<Tensor> LinearCombination(float a, const Tensor& x, float b, const Tensor& y,
                                            float c, const Tensor& z) override;
+  absl::StatusOr<Tensor> WeightedSum(absl::Span<const WeightedTerm> terms, DType dtype) override;
+  absl::StatusOr<Tensor> Guide(const Tensor& cond, const Tensor& uncond, const Tensor& perturbed,
+                               const Tensor& isolated, const GuidanceScales& scales) override;
+  absl::StatusOr<std::vector<double>> BatchDot(const Tensor& a, const Tensor& b) override;
   absl::StatusOr<bool> AllFinite(const Tensor& x) override;
 
  private:

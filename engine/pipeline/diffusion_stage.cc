@@ -55,12 +55,12 @@ absl::StatusOr<std::unique_ptr<DiffusionStage>> DiffusionStage::Start(
   // The loop lives inside the stage, so that these pointers stay valid for as long as it runs.
   DiffusionStage* const self = stage.get();
   Device* const device = &transformer->device();
-  options.denoiser = [self](const PerModality<Tensor>& latents, int step, float sigma) {
-    return self->Denoise(latents, sigma);
-  };
   const int number = spec.number;
-  options.noise = [noise, device, number](Modality m, int draw, const Shape& shape, DType dtype) {
-    return noise->Draw(*device, {sampling::NoiseDraw::Use::kLoop, number, m, draw}, shape, dtype);
+  options.noise = [noise, device, number](const sampling::LoopDraw& draw, const Shape& shape,
+                                          DType dtype) {
+    const auto use =
+        draw.half_step ? sampling::NoiseDraw::Use::kHalfStep : sampling::NoiseDraw::Use::kLoop;
+    return noise->Draw(*device, {use, number, draw.modality, draw.index}, shape, dtype);
   };
   if (observer) {
     options.observer = [self](absl::string_view name, const Tensor& x) {
@@ -127,22 +127,27 @@ absl::Status DiffusionStage::PrepareStream(Modality modality, const StageSpec& s
   return absl::OkStatus();
 }
 
-absl::StatusOr<PerModality<Tensor>> DiffusionStage::Denoise(const PerModality<Tensor>& latents,
-                                                            float sigma) const {
+absl::StatusOr<sampling::Estimates> DiffusionStage::Denoise(
+    const sampling::Evaluation& evaluation) const {
+  const auto sigma = static_cast<float>(evaluation.sigma);
   PerModality<dit::Modality> inputs;
   for (const Modality m : kModalities) {
     inputs[m] = streams_[m].input;
-    inputs[m].latent = latents[m];
+    inputs[m].latent = evaluation.latents[m];
     inputs[m].sigma = {sigma};
     inputs[m].timesteps = sampling::TokenTimesteps(streams_[m].mask, sigma);
   }
   LTX_ASSIGN_OR_RETURN(const dit::Prediction prediction,
                        dit::PredictDenoised(*transformer_, &inputs.video, &inputs.audio));
-  return PerModality<Tensor>{prediction.denoised.video, prediction.denoised.audio};
+  sampling::Estimates estimates;
+  estimates.denoised = {prediction.denoised.video, prediction.denoised.audio};
+  return estimates;
 }
 
 absl::Status DiffusionStage::Step() {
-  LTX_RETURN_IF_ERROR(loop_->Step());
+  LTX_ASSIGN_OR_RETURN(const sampling::Evaluation evaluation, loop_->Next());
+  LTX_ASSIGN_OR_RETURN(const sampling::Estimates estimates, Denoise(evaluation));
+  LTX_RETURN_IF_ERROR(loop_->Accept(estimates));
   for (const Modality m : kModalities) {
     LTX_ASSIGN_OR_RETURN(const bool finite, transformer_->device().AllFinite(latent(m)));
     if (!finite) {

@@ -28,7 +28,7 @@ class DiffusionStage {
                                                                sampling::NoiseSource* noise,
                                                                const StageObserver& observer);
 
-  int steps() const { return loop_->steps(); }
+  int steps() const { return loop_->evaluations(); }
   bool done() const { return loop_->done(); }
 
   /// Runs the next step. INTERNAL (NONFINITE_OUTPUT) naming stage, step and modality if a latent
@@ -48,8 +48,7 @@ class DiffusionStage {
   absl::Status PrepareStream(sampling::Modality modality, const StageSpec& spec,
                              const text::PromptContexts& contexts,
                              const sampling::LatentState& state);
-  absl::StatusOr<sampling::PerModality<Tensor>> Denoise(
-      const sampling::PerModality<Tensor>& latents, float sigma) const;
+  absl::StatusOr<sampling::Estimates> Denoise(const sampling::Evaluation& evaluation) const;
   void Observe(const std::string& name, const Tensor& x) const;
 
   /// What stays fixed over the steps.

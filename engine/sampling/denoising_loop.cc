@@ -1,15 +1,17 @@
 #include "engine/sampling/denoising_loop.h"
 
-#include <algorithm>
 #include <cmath>
+#include <string>
 
 #include "absl/strings/str_cat.h"
+#include "engine/sampling/euler_loops.h"
+#include "engine/sampling/res2s_loop.h"
 #include "kernels/status_macros.h"
 
 namespace ltx::sampling {
 namespace {
 
-absl::Status CheckSigmas(const std::vector<float>& sigmas) {
+absl::Status CheckSigmas(const std::vector<float>& sigmas, bool must_fall) {
   if (sigmas.size() < 2) {
     return absl::InvalidArgumentError(
         absl::StrCat("a schedule of ", sigmas.size(), " sigmas; needs at least 2"));
@@ -17,112 +19,154 @@ absl::Status CheckSigmas(const std::vector<float>& sigmas) {
   for (size_t i = 0; i < sigmas.size(); ++i) {
     const bool last = i + 1 == sigmas.size();
     const bool legal = std::isfinite(sigmas[i]) && (sigmas[i] > 0.0f || (last && sigmas[i] == 0));
-    if (!legal || (i > 0 && sigmas[i] > sigmas[i - 1])) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("sigma ", i, " = ", sigmas[i],
-                       "; must be finite, positive (the last may be 0) and not rise"));
+    const bool ordered =
+        i == 0 || (must_fall ? sigmas[i] < sigmas[i - 1] : sigmas[i] <= sigmas[i - 1]);
+    if (!legal || !ordered) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "sigma ", i, " = ", sigmas[i], "; must be finite, positive (the last may be 0) and ",
+          must_fall ? "fall" : "not rise"));
     }
   }
   return absl::OkStatus();
 }
 
-/// Coefficients of one ancestral step: y = down x + (1 - down) x0, then keep y + inject noise.
-struct AncestralCoefficients {
-  float down_ratio, keep, inject;
-};
+absl::Status CheckSampler(const Sampler& sampler) {
+  struct Option {
+    absl::string_view name;
+    float value, high;
+  };
+  // The gamma of gradient estimation has no natural end; ten times the paper's is far beyond use.
+  for (const Option& option : {Option{"eta", sampler.eta, 1.0f},
+                               {"s_noise", sampler.s_noise, 10.0f},
+                               {"gamma", sampler.gamma, 20.0f}}) {
+    if (option.value >= 0.0f && option.value <= option.high) continue;
+    return absl::InvalidArgumentError(absl::StrCat("sampler ", option.name, " is ", option.value,
+                                                   "; 0 to ", option.high, " would be legal"));
+  }
+  return absl::OkStatus();
+}
 
-AncestralCoefficients Coefficients(const Sampler& sampler, float sigma, float sigma_next) {
-  const float sigma_down = sigma_next * (1.0f + (sigma_next / sigma - 1.0f) * sampler.eta);
-  const float alpha_next = 1.0f - sigma_next;
-  const float alpha_down = 1.0f - sigma_down;
-  const float variance = sigma_next * sigma_next - sigma_down * sigma_down *
-                                                       (alpha_next * alpha_next) /
-                                                       (alpha_down * alpha_down);
-  return {sigma_down / sigma, alpha_next / alpha_down,
-          sampler.s_noise * std::sqrt(std::max(variance, 0.0f))};
+bool InjectsNoise(const Sampler& sampler) {
+  switch (sampler.kind) {
+    case Sampler::Kind::kEuler:
+    case Sampler::Kind::kGradientEstimating:
+      return false;
+    case Sampler::Kind::kEulerAncestral:
+      return sampler.eta > 0.0f;
+    case Sampler::Kind::kEulerCfgPp:
+      return sampler.eta > 0.0f && sampler.s_noise > 0.0f;
+    case Sampler::Kind::kRes2s:
+      return true;
+  }
+  return false;
 }
 
 }  // namespace
 
-std::string Sampler::ToString() const {
-  if (kind == Kind::kEuler) return "euler";
-  return absl::StrCat("euler_ancestral eta=", eta, " s_noise=", s_noise);
-}
-
 absl::StatusOr<std::unique_ptr<DenoisingLoop>> DenoisingLoop::Create(
     Device* device, Options options, PerModality<LatentState> states) {
-  LTX_RETURN_IF_ERROR(CheckSigmas(options.sigmas));
+  LTX_RETURN_IF_ERROR(CheckSampler(options.sampler));
+  LTX_RETURN_IF_ERROR(CheckSigmas(options.sigmas, options.sampler.kind == Sampler::Kind::kRes2s));
   if (!states.video.present() && !states.audio.present()) {
     return absl::InvalidArgumentError("a denoising loop needs at least one modality");
   }
-  return std::unique_ptr<DenoisingLoop>(
-      new DenoisingLoop(device, std::move(options), std::move(states)));
+  if (InjectsNoise(options.sampler) && !options.noise) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the sampler ", options.sampler.ToString(), " needs a source of noise"));
+  }
+  switch (options.sampler.kind) {
+    case Sampler::Kind::kEuler:
+      return std::unique_ptr<DenoisingLoop>(
+          new EulerLoop(device, std::move(options), std::move(states)));
+    case Sampler::Kind::kEulerAncestral:
+    case Sampler::Kind::kEulerCfgPp:
+      return std::unique_ptr<DenoisingLoop>(
+          new AncestralLoop(device, std::move(options), std::move(states)));
+    case Sampler::Kind::kGradientEstimating:
+      return std::unique_ptr<DenoisingLoop>(
+          new GradientEstimatingLoop(device, std::move(options), std::move(states)));
+    case Sampler::Kind::kRes2s:
+      return std::unique_ptr<DenoisingLoop>(
+          new Res2sLoop(device, std::move(options), std::move(states)));
+  }
+  return absl::InternalError("a sampler of unknown kind");
 }
 
-absl::Status DenoisingLoop::Step() {
+int DenoisingLoop::EvaluationCount(const Sampler& sampler, int steps, bool ends_at_zero) {
+  if (sampler.kind != Sampler::Kind::kRes2s) return steps;
+  return 2 * steps + (ends_at_zero ? 1 : 0);
+}
+
+DenoisingLoop::DenoisingLoop(Device* device, Options options, PerModality<LatentState> states)
+    : device_(device),
+      options_(std::move(options)),
+      evaluations_(EvaluationCount(options_.sampler, static_cast<int>(options_.sigmas.size()) - 1,
+                                   options_.sigmas.back() == 0.0f)),
+      states_(std::move(states)) {}
+
+Evaluation DenoisingLoop::Position() const {
+  Evaluation position;
+  position.step = completed_;
+  position.sigma = options_.sigmas[completed_];
+  return position;
+}
+
+absl::StatusOr<Evaluation> DenoisingLoop::Next() const {
   if (done()) return absl::FailedPreconditionError("the denoising loop is done");
-  PerModality<Tensor> latents;
-  for (const Modality m : kModalities) {
-    latents[m] = states_[m].latent;
-    if (options_.observer && states_[m].present()) {
-      options_.observer(absl::StrCat("call", completed_, ".", ModalityName(m), ".in"), latents[m]);
-    }
-  }
-  LTX_ASSIGN_OR_RETURN(const PerModality<Tensor> denoised,
-                       options_.denoiser(latents, completed_, options_.sigmas[completed_]));
+  Evaluation evaluation = Position();
+  evaluation.index = completed_;
+  for (const Modality m : kModalities) evaluation.latents[m] = states_[m].latent;
+  return evaluation;
+}
+
+absl::Status DenoisingLoop::Accept(const Estimates& estimates) {
+  if (done()) return absl::FailedPreconditionError("the denoising loop is done");
+  const bool needs_unconditioned = sampler().kind == Sampler::Kind::kEulerCfgPp;
   for (const Modality m : kModalities) {
     if (!states_[m].present()) continue;
-    if (options_.observer) {
-      options_.observer(absl::StrCat("call", completed_, ".", ModalityName(m), ".x0"), denoised[m]);
+    LTX_RETURN_IF_ERROR(CheckEstimate(m, estimates.denoised[m], "denoised"));
+    if (needs_unconditioned) {
+      LTX_RETURN_IF_ERROR(CheckEstimate(m, estimates.unconditioned[m], "unconditioned"));
     }
-    if (options_.sampler.kind == Sampler::Kind::kEuler) {
-      LTX_ASSIGN_OR_RETURN(states_[m].latent, EulerNext(states_[m], denoised[m]));
-    } else {
-      LTX_ASSIGN_OR_RETURN(states_[m].latent, AncestralNext(m, denoised[m]));
-    }
+  }
+  for (const Modality m : kModalities) {
+    if (!states_[m].present()) continue;
+    Observe(m, "in", states_[m].latent);
+    Observe(m, "x0", estimates.denoised[m]);
+    LTX_ASSIGN_OR_RETURN(states_[m].latent, Advance(m, estimates));
   }
   ++completed_;
   return absl::OkStatus();
 }
 
-absl::StatusOr<Tensor> DenoisingLoop::EulerNext(const LatentState& state,
-                                                const Tensor& denoised) const {
-  LTX_ASSIGN_OR_RETURN(const Tensor blended,
-                       device_->BlendClean(denoised, state.clean, state.device_mask));
-  return device_->EulerStep(state.latent, blended, options_.sigmas[completed_],
-                            options_.sigmas[completed_ + 1]);
+absl::Status DenoisingLoop::CheckEstimate(Modality modality, const Tensor& estimate,
+                                          absl::string_view what) const {
+  const Tensor& latent = states_[modality].latent;
+  if (estimate.defined() && estimate.shape() == latent.shape() &&
+      estimate.dtype() == latent.dtype()) {
+    return absl::OkStatus();
+  }
+  return absl::InternalError(
+      absl::StrCat("evaluation ", completed_, " gave ", what, " ", ModalityName(modality), " ",
+                   estimate.defined()
+                       ? absl::StrCat(estimate.shape().ToString(), " ", DTypeName(estimate.dtype()))
+                       : "nothing",
+                   " for ", latent.shape().ToString(), " ", DTypeName(latent.dtype())));
 }
 
-absl::StatusOr<Tensor> DenoisingLoop::AncestralNext(Modality modality, const Tensor& denoised) {
+void DenoisingLoop::Observe(Modality modality, absl::string_view what, const Tensor& x) const {
+  if (!options_.observer) return;
+  options_.observer(absl::StrCat("call", completed_, ".", ModalityName(modality), ".", what), x);
+}
+
+absl::StatusOr<Tensor> DenoisingLoop::DrawNoise(Modality modality, DType dtype, bool half_step) {
+  return options_.noise({modality, draws_++, half_step}, states_[modality].latent.shape(), dtype);
+}
+
+absl::StatusOr<Tensor> DenoisingLoop::Pinned(Modality modality, const Tensor& x) const {
   const LatentState& state = states_[modality];
-  const DType dtype = state.latent.dtype();
-  LTX_ASSIGN_OR_RETURN(const Tensor x0, device_->Cast(denoised, DType::kF32));
-  LTX_ASSIGN_OR_RETURN(const Tensor clean, device_->Cast(state.clean, DType::kF32));
-  LTX_ASSIGN_OR_RETURN(const Tensor blended, device_->BlendClean(x0, clean, state.device_mask));
-  const float sigma = options_.sigmas[completed_];
-  const float sigma_next = options_.sigmas[completed_ + 1];
-  if (sigma_next == 0.0f) return device_->Cast(blended, dtype);
-
-  const AncestralCoefficients step = Coefficients(options_.sampler, sigma, sigma_next);
-  LTX_ASSIGN_OR_RETURN(const Tensor x, device_->Cast(state.latent, DType::kF32));
-  LTX_ASSIGN_OR_RETURN(const Tensor down,
-                       device_->LinearCombination(step.down_ratio, x, 1.0f - step.down_ratio,
-                                                  blended, 0.0f, Tensor()));
-  if (options_.sampler.eta <= 0.0f) return device_->Cast(down, dtype);
-
-  if (!options_.noise) {
-    return absl::FailedPreconditionError("the ancestral sampler needs a source of noise");
-  }
-  LTX_ASSIGN_OR_RETURN(const Tensor drawn,
-                       options_.noise(modality, draws_++, state.latent.shape(), dtype));
-  LTX_ASSIGN_OR_RETURN(const Tensor noise, device_->Cast(drawn, DType::kF32));
-  LTX_ASSIGN_OR_RETURN(
-      const Tensor renoised,
-      device_->LinearCombination(step.keep, down, step.inject, noise, 0.0f, Tensor()));
-  // Noise would move kept tokens away from what they are to show.
-  LTX_ASSIGN_OR_RETURN(const Tensor pinned,
-                       device_->BlendClean(renoised, clean, state.device_mask));
-  return device_->Cast(pinned, dtype);
+  LTX_ASSIGN_OR_RETURN(const Tensor clean, device_->Cast(state.clean, x.dtype()));
+  return device_->BlendClean(x, clean, state.device_mask);
 }
 
 }  // namespace ltx::sampling

@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <cmath>
+#include <type_traits>
 
 #include "absl/status/status.h"
 #include "kernels/cpu/cpu_device.h"
@@ -53,6 +55,36 @@ Vec Interpolate(Vec a, Vec b, float weight) {
   const Vec difference = b - a;
   if (std::fabs(weight) < 0.5f) return a + Broadcast(weight) * difference;
   return b - difference * Broadcast(1.0f - weight);
+}
+
+/// Elements of a row summed at a time: a few cache lines of doubles.
+constexpr int64_t kSumWidth = 64;
+
+/// DispatchFloat with f64 among the types.
+template <typename Body>
+void DispatchWide(DType dtype, const Body& body) {
+  if (dtype == DType::kF64) return body(double{});
+  DispatchFloat(dtype, body);
+}
+
+template <typename T>
+T RoundTo(double value) {
+  if constexpr (std::is_same_v<T, BFloat16>) {
+    return BFloat16(static_cast<float>(value));
+  } else {
+    return static_cast<T>(value);
+  }
+}
+
+template <typename T>
+void AddWeighted(double weight, const T* x, int64_t count, double* sums) {
+  for (int64_t i = 0; i < count; ++i) {
+    if constexpr (std::is_same_v<T, BFloat16>) {
+      sums[i] += weight * static_cast<double>(static_cast<float>(x[i]));
+    } else {
+      sums[i] += weight * static_cast<double>(x[i]);
+    }
+  }
 }
 
 }  // namespace
@@ -135,6 +167,36 @@ absl::StatusOr<Tensor> CpuDevice::LinearCombination(float a, const Tensor& x, fl
     });
   });
   return result;
+}
+
+absl::StatusOr<Tensor> CpuDevice::WeightedSum(absl::Span<const WeightedTerm> terms, DType dtype) {
+  LTX_RETURN_IF_ERROR(CheckWeightedSum(terms, dtype));
+  const Tensor& first = terms.front().x;
+  LTX_ASSIGN_OR_RETURN(Tensor y, Allocate(first.shape(), dtype, MemoryOwner::kActivations));
+  const int64_t channels = first.dim(-1);
+  ParallelFor(threads_, first.shape().num_rows(), RowGrain(kCheapGrain, channels),
+              [&](int64_t begin, int64_t end) {
+                double sums[kSumWidth];
+                for (int64_t token = begin; token < end; ++token) {
+                  for (int64_t c = 0; c < channels; c += kSumWidth) {
+                    const int64_t width = std::min(kSumWidth, channels - c);
+                    std::fill_n(sums, width, 0.0);
+                    for (const WeightedTerm& term : terms) {
+                      const double weight = term.weights[term.weights.size() == 1 ? 0 : token];
+                      DispatchWide(term.x.dtype(), [&](auto element) {
+                        AddWeighted(weight, term.x.data<decltype(element)>() + token * channels + c,
+                                    width, sums);
+                      });
+                    }
+                    DispatchWide(dtype, [&](auto element) {
+                      using T = decltype(element);
+                      T* const row = y.data<T>() + token * channels + c;
+                      for (int64_t i = 0; i < width; ++i) row[i] = RoundTo<T>(sums[i]);
+                    });
+                  }
+                }
+              });
+  return y;
 }
 
 absl::StatusOr<bool> CpuDevice::AllFinite(const Tensor& x) {

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -149,6 +150,63 @@ TEST_F(DiffusionTest, LinearCombination) {
                     }));
     }
   }
+}
+
+TEST_F(DiffusionTest, WeightedSum) {
+  for (const Shape& shape : kShapes) {
+    const int64_t tokens = shape.dim(0) * shape.dim(1);
+    std::vector<double> wide(shape.num_elements());
+    std::normal_distribution<double> normal;
+    for (double& value : wide) value = normal(generator_);
+    const Tensor a = *TensorFromDoubles(*device_, wide, shape);
+    const Tensor b = MakeRandom(shape);
+    const Tensor c = MakeRandom(shape, DType::kBF16);
+    std::vector<double> per_token(tokens);
+    for (double& weight : per_token) weight = normal(generator_);
+    const double third = 1.0 / 3.0;
+    const std::vector<float> left = Values(b), right = Values(c);
+    std::vector<double> want;
+    for (int64_t i = 0; i < shape.num_elements(); ++i) {
+      volatile double first = third * wide[i];
+      volatile double second = per_token[i / shape.dim(2)] * static_cast<double>(left[i]);
+      volatile double last = -2.0 * static_cast<double>(right[i]);
+      volatile double sum = first + second;
+      want.push_back(sum + last);
+    }
+    const std::vector<WeightedTerm> terms = {{a, {third}}, {b, per_token}, {c, {-2.0}}};
+    const auto sum = device_->WeightedSum(terms, DType::kF64);
+    ASSERT_TRUE(sum.ok()) << sum.status();
+    ASSERT_EQ(sum->shape(), shape);
+    EXPECT_TRUE(std::equal(want.begin(), want.end(), sum->data<double>()));
+    const std::vector<float> narrow(want.begin(), want.end());
+    ExpectExactly(device_->WeightedSum(terms, DType::kF32), b, narrow);
+    ExpectExactly(device_->WeightedSum(terms, DType::kBF16), c, narrow);
+  }
+}
+
+TEST_F(DiffusionTest, WeightedSumKeepsWhatF32Loses) {
+  const Tensor x = Make({1.0f}, Shape({1, 1, 1}));
+  const auto sum = device_->WeightedSum({{x, {1.0}}, {x, {1e-12}}, {x, {-1.0}}}, DType::kF32);
+  ASSERT_TRUE(sum.ok()) << sum.status();
+  EXPECT_NEAR(Values(*sum)[0], 1e-12, 1e-15);
+}
+
+TEST_F(DiffusionTest, WeightedSumRefusesWhatDoesNotFit) {
+  const Tensor x = MakeRandom(Shape({2, 3, 4}));
+  const auto internal = absl::StatusCode::kInternal;
+  EXPECT_EQ(device_->WeightedSum({}, DType::kF32).status().code(), internal);
+  EXPECT_EQ(
+      device_->WeightedSum(std::vector<WeightedTerm>(6, {x, {1.0}}), DType::kF32).status().code(),
+      internal);
+  const WeightedTerm term = {x, {1.0}};
+  for (const WeightedTerm& bad : {WeightedTerm{MakeRandom(Shape({2, 4, 3})), {1.0}},
+                                  {Tensor(), {1.0}},
+                                  {x, {}},
+                                  {x, {1.0, 2.0}}}) {
+    EXPECT_EQ(device_->WeightedSum({term, bad}, DType::kF32).status().code(), internal);
+  }
+  EXPECT_EQ(device_->WeightedSum({term}, DType::kF16).status().code(),
+            absl::StatusCode::kUnimplemented);
 }
 
 TEST_F(DiffusionTest, AllFinite) {

@@ -143,6 +143,12 @@ class CudaDevice final : public Device {
                                            float c, const Tensor& z) override;
   absl::StatusOr<bool> AllFinite(const Tensor& x) override;
 
+  // cuda_device_guidance.cc
+  absl::StatusOr<Tensor> WeightedSum(absl::Span<const WeightedTerm> terms, DType dtype) override;
+  absl::StatusOr<Tensor> Guide(const Tensor& cond, const Tensor& uncond, const Tensor& perturbed,
+                               const Tensor& isolated, const GuidanceScales& scales) override;
+  absl::StatusOr<std::vector<double>> BatchDot(const Tensor& a, const Tensor& b) override;
+
  private:
   explicit CudaDevice(std::unique_ptr<CudaContext> context);
 

@@ -8,6 +8,9 @@
 // dit
 #include "tests/golden/dit_components.h"
 
+// guidance
+#include "tests/golden/guidance_components.h"
+
 // media
 #include "tests/golden/media_components.h"
 
@@ -33,6 +36,9 @@ ComponentRegistry RegisteredComponents() {
 
   // dit
   RegisterDitComponents(&registry);
+
+  // guidance
+  RegisterGuidanceComponents(&registry);
 
   // media
   RegisterMediaComponents(&registry);

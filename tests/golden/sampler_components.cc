@@ -4,19 +4,21 @@
 #include <functional>
 #include <memory>
 #include <numeric>
+#include <regex>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "absl/types/span.h"
 #include "engine/sampling/denoising_loop.h"
 #include "engine/sampling/latent_state.h"
+#include "engine/sampling/noise_source.h"
 #include "engine/sampling/schedules.h"
+#include "engine/sampling/steppers.h"
 #include "kernels/host_copy.h"
 #include "kernels/status_macros.h"
 #include "tests/golden/case_params.h"
@@ -150,7 +152,8 @@ absl::Status PostProcess(const GoldenCase& golden, const GoldenContext& context,
 }
 
 /// The analytic model of the loop cases:
-/// x0 = target + 0.35 sin(2 x) (1 - 0.5 sigma) + 0.1 mean(the other modality's x).
+/// x0 = target + 0.35 sin(2 x) (1 - 0.5 sigma) + 0.1 mean(the other modality's x), and 0.7 x0 + 0.1
+/// x for the negative prompt.
 class AnalyticDenoiser {
  public:
   static absl::StatusOr<AnalyticDenoiser> Load(const GoldenCase& golden, Device* device) {
@@ -164,28 +167,34 @@ class AnalyticDenoiser {
     return denoiser;
   }
 
-  absl::StatusOr<PerModality<Tensor>> operator()(const PerModality<Tensor>& latents, int step,
-                                                 float sigma) const {
+  absl::StatusOr<sampling::Estimates> operator()(const sampling::Evaluation& evaluation) const {
     PerModality<std::vector<float>> x;
     PerModality<double> mean;
     for (const Modality m : sampling::kModalities) {
-      if (!latents[m].defined()) continue;
-      LTX_ASSIGN_OR_RETURN(x[m], ToFloats(*device_, latents[m]));
+      if (!evaluation.latents[m].defined()) continue;
+      LTX_ASSIGN_OR_RETURN(x[m], ToFloats(*device_, evaluation.latents[m]));
       for (const float value : x[m]) mean[m] += value;
       mean[m] /= static_cast<double>(x[m].size());
     }
-    PerModality<Tensor> denoised;
+    sampling::Estimates estimates;
     for (const Modality m : sampling::kModalities) {
-      if (!latents[m].defined()) continue;
+      const Tensor& latent = evaluation.latents[m];
+      if (!latent.defined()) continue;
       const double other = m == Modality::kVideo ? mean.audio : mean.video;
-      std::vector<float> values(x[m].size());
-      for (size_t i = 0; i < values.size(); ++i) {
-        values[i] = static_cast<float>(
-            targets_[m].at(i) + 0.35 * std::sin(2.0 * x[m][i]) * (1.0 - 0.5 * sigma) + 0.1 * other);
+      std::vector<float> denoised(x[m].size()), unconditioned(x[m].size());
+      for (size_t i = 0; i < denoised.size(); ++i) {
+        const double x0 = targets_[m].at(i) +
+                          0.35 * std::sin(2.0 * x[m][i]) * (1.0 - 0.5 * evaluation.sigma) +
+                          0.1 * other;
+        denoised[i] = static_cast<float>(x0);
+        unconditioned[i] = static_cast<float>(0.7 * x0 + 0.1 * x[m][i]);
       }
-      LTX_ASSIGN_OR_RETURN(denoised[m], TensorFromFloats(*device_, values, latents[m].shape()));
+      LTX_ASSIGN_OR_RETURN(estimates.denoised[m],
+                           TensorFromFloats(*device_, denoised, latent.shape()));
+      LTX_ASSIGN_OR_RETURN(estimates.unconditioned[m],
+                           TensorFromFloats(*device_, unconditioned, latent.shape()));
     }
-    return denoised;
+    return estimates;
   }
 
  private:
@@ -193,26 +202,23 @@ class AnalyticDenoiser {
   PerModality<std::vector<float>> targets_;
 };
 
+/// `in/<name>` in a dtype that samplers draw noise in.
+absl::StatusOr<Tensor> NoiseInput(const GoldenCase& golden, Device& device, const std::string& name,
+                                  DType dtype) {
+  if (dtype != DType::kF64) return golden.Input(device, name, dtype);
+  LTX_ASSIGN_OR_RETURN(const std::vector<double> values, golden.InputDoubles(name));
+  LTX_ASSIGN_OR_RETURN(const Shape shape, golden.InputShape(name));
+  return TensorFromDoubles(device, values, shape);
+}
+
 absl::Status RunLoop(const GoldenCase& golden, const GoldenContext& context,
                      const sampling::Sampler& sampler, GoldenOutputs* outputs) {
   Device& device = *context.device;
   sampling::DenoisingLoop::Options options;
   options.sampler = sampler;
   LTX_ASSIGN_OR_RETURN(options.sigmas, golden.InputFloats("sigmas"));
-  LTX_ASSIGN_OR_RETURN(options.denoiser, AnalyticDenoiser::Load(golden, &device));
-  options.noise = [&](Modality, int draw, const Shape&, DType dtype) {
-    return golden.Input(device, absl::StrCat("noise.", draw), dtype);
-  };
-  absl::Status observed;
-  options.observer = [&](absl::string_view stage, const Tensor& x) {
-    // "call<k>.<modality>.in" of the loop is "stage.<modality>.eval<k>" of the case.
-    for (const Modality m : sampling::kModalities) {
-      const std::string suffix = absl::StrCat(".", ModalityName(m), ".in");
-      if (!absl::EndsWith(stage, suffix)) continue;
-      absl::string_view call = absl::StripSuffix(absl::StripPrefix(stage, "call"), suffix);
-      observed.Update(
-          outputs->Set(device, absl::StrCat("stage.", ModalityName(m), ".eval", call), x));
-    }
+  options.noise = [&](const sampling::LoopDraw& draw, const Shape&, DType dtype) {
+    return NoiseInput(golden, device, absl::StrCat("noise.", draw.index), dtype);
   };
   PerModality<sampling::LatentState> states;
   for (const Modality m : sampling::kModalities) {
@@ -220,28 +226,120 @@ absl::Status RunLoop(const GoldenCase& golden, const GoldenContext& context,
     if (!golden.HasInput(prefix + "latent")) continue;
     LTX_ASSIGN_OR_RETURN(states[m], InputState(golden, device, prefix, DType::kF32));
   }
+  LTX_ASSIGN_OR_RETURN(const AnalyticDenoiser model, AnalyticDenoiser::Load(golden, &device));
   LTX_ASSIGN_OR_RETURN(const auto loop,
                        sampling::DenoisingLoop::Create(&device, options, std::move(states)));
-  while (!loop->done()) LTX_RETURN_IF_ERROR(loop->Step());
+  while (!loop->done()) {
+    LTX_ASSIGN_OR_RETURN(const sampling::Evaluation evaluation, loop->Next());
+    for (const Modality m : sampling::kModalities) {
+      if (!evaluation.latents[m].defined()) continue;
+      LTX_RETURN_IF_ERROR(
+          outputs->Set(device, absl::StrCat("stage.", ModalityName(m), ".eval", evaluation.index),
+                       evaluation.latents[m]));
+    }
+    LTX_ASSIGN_OR_RETURN(const sampling::Estimates estimates, model(evaluation));
+    LTX_RETURN_IF_ERROR(loop->Accept(estimates));
+  }
   for (const Modality m : sampling::kModalities) {
     if (!loop->latent(m).defined()) continue;
     LTX_RETURN_IF_ERROR(outputs->Set(device, ModalityName(m), loop->latent(m)));
   }
-  return observed;
+  return absl::OkStatus();
 }
 
-absl::Status EulerLoop(const GoldenCase& golden, const GoldenContext& context,
-                       GoldenOutputs* outputs) {
-  return RunLoop(golden, context, {sampling::Sampler::Kind::kEuler}, outputs);
+/// Runs a loop with the options that the parameters give.
+ComponentRunner LoopRunner(const sampling::Sampler& defaults) {
+  return [defaults](const GoldenCase& golden, const GoldenContext& context,
+                    GoldenOutputs* outputs) -> absl::Status {
+    const json& params = golden.params();
+    sampling::Sampler sampler = defaults;
+    sampler.eta = ParamOr(params, "eta", sampler.eta);
+    sampler.s_noise = ParamOr(params, "s_noise", sampler.s_noise);
+    sampler.gamma = ParamOr(params, "ge_gamma", sampler.gamma);
+    sampler.refine_anchor = ParamOr(params, "bongmath", sampler.refine_anchor);
+    sampler.uniform_noise = ParamOr(params, "legacy_mode", sampler.uniform_noise);
+    return RunLoop(golden, context, sampler, outputs);
+  };
 }
 
-absl::Status AncestralLoop(const GoldenCase& golden, const GoldenContext& context,
-                           GoldenOutputs* outputs) {
+ComponentRunner LoopRunner(sampling::Sampler::Kind kind) {
   sampling::Sampler sampler;
-  sampler.kind = sampling::Sampler::Kind::kEulerAncestral;
-  LTX_ASSIGN_OR_RETURN(sampler.eta, Param<float>(golden, "eta"));
-  LTX_ASSIGN_OR_RETURN(sampler.s_noise, Param<float>(golden, "s_noise"));
-  return RunLoop(golden, context, sampler, outputs);
+  sampler.kind = kind;
+  return LoopRunner(sampler);
+}
+
+/// "<stepper>[.eta<eta>[.s<s_noise>]].<step index>" of an output.
+struct StepName {
+  std::string stepper;
+  float eta = 0.0f;
+  float s_noise = 0.0f;
+  int index = 0;
+};
+
+absl::StatusOr<StepName> ParseStepName(const std::string& name) {
+  StepName step;
+  static const std::regex pattern(
+      R"(([a-z0-9]+)(?:\.eta([0-9.]+?))?(?:\.s([0-9]+\.[0-9]+))?\.([0-9]+))");
+  std::smatch match;
+  if (!std::regex_match(name, match, pattern) || !absl::SimpleAtoi(match[4].str(), &step.index) ||
+      (match[2].matched && !absl::SimpleAtof(match[2].str(), &step.eta)) ||
+      (match[3].matched && !absl::SimpleAtof(match[3].str(), &step.s_noise))) {
+    return absl::InvalidArgumentError(absl::StrCat("no stepper in ", name));
+  }
+  step.stepper = match[1].str();
+  return step;
+}
+
+absl::Status Steps(const GoldenCase& golden, const GoldenContext& context, GoldenOutputs* outputs) {
+  Device& device = *context.device;
+  LTX_ASSIGN_OR_RETURN(const Tensor x, golden.Input(device, "sample"));
+  LTX_ASSIGN_OR_RETURN(const Tensor x0, golden.Input(device, "denoised"));
+  LTX_ASSIGN_OR_RETURN(const Tensor unconditioned, golden.Input(device, "uncond"));
+  LTX_ASSIGN_OR_RETURN(const Tensor noise, golden.Input(device, "noise"));
+  LTX_ASSIGN_OR_RETURN(const std::vector<float> sigmas, golden.InputFloats("sigmas"));
+  for (const std::string& name : golden.OutputNames()) {
+    LTX_ASSIGN_OR_RETURN(const StepName step, ParseStepName(name));
+    const float sigma = sigmas.at(step.index);
+    const float next = sigmas.at(step.index + 1);
+    sampling::Sampler sampler;
+    sampler.eta = step.eta;
+    sampler.s_noise = step.s_noise;
+    Tensor result = x0;
+    if (step.stepper == "euler") {
+      LTX_ASSIGN_OR_RETURN(result, device.EulerStep(x, x0, sigma, next));
+    } else if (step.stepper == "cfgpp") {
+      LTX_ASSIGN_OR_RETURN(result, sampling::CfgPpStep::Between(sampler, sigma, next)
+                                       .Apply(device, x, x0, unconditioned, noise));
+    } else if (step.stepper == "ancestral" && next != 0.0f) {
+      LTX_ASSIGN_OR_RETURN(result, sampling::AncestralStep::Between(sampler, sigma, next)
+                                       .Apply(device, x, x0, step.eta > 0.0f ? noise : Tensor()));
+    } else if (step.stepper == "res2s") {
+      const sampling::SdeMix mix = sampling::SdeMix::Between(sigma, next, step.eta);
+      LTX_ASSIGN_OR_RETURN(
+          result,
+          device.WeightedSum({{x, {mix.sample}}, {x0, {mix.advanced}}, {noise, {mix.noise}}},
+                             DType::kF32));
+    } else if (step.stepper != "ancestral") {
+      return absl::UnimplementedError(absl::StrCat("stepper ", step.stepper));
+    }
+    LTX_RETURN_IF_ERROR(outputs->Set(device, name, result));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Res2sParts(const GoldenCase& golden, const GoldenContext&, GoldenOutputs* outputs) {
+  LTX_ASSIGN_OR_RETURN(const std::vector<double> sizes, golden.InputDoubles("h"));
+  std::vector<double> table;
+  for (const double h : sizes) {
+    const auto weights = sampling::Res2sWeights::Of(h);
+    table.insert(table.end(), {weights.a21, weights.b1, weights.b2});
+  }
+  outputs->SetDoubles("a21_b1_b2", {static_cast<int64_t>(sizes.size()), 3}, table);
+  LTX_ASSIGN_OR_RETURN(std::vector<double> noise, golden.InputDoubles("raw_noise"));
+  LTX_ASSIGN_OR_RETURN(const Shape shape, golden.InputShape("raw_noise"));
+  LTX_RETURN_IF_ERROR(sampling::StandardizeNoise(shape.dim(0), &noise));
+  outputs->SetDoubles("noise", shape, noise);
+  return absl::OkStatus();
 }
 
 absl::Status EulerBFloat16(const GoldenCase& golden, const GoldenContext& context,
@@ -267,9 +365,15 @@ void RegisterSamplerComponents(ComponentRegistry* registry) {
   registry->emplace("schedule.beta", BetaSchedules);
   registry->emplace("noiser.gaussian", NoiserGaussian);
   registry->emplace("sampler.post_process", PostProcess);
-  registry->emplace("sampler.euler_loop", EulerLoop);
-  registry->emplace("sampler.euler_ancestral_loop", AncestralLoop);
   registry->emplace("sampler.euler_bf16", EulerBFloat16);
+  registry->emplace("sampler.steps", Steps);
+  registry->emplace("sampler.res2s_parts", Res2sParts);
+  using Kind = sampling::Sampler::Kind;
+  registry->emplace("sampler.euler_loop", LoopRunner(Kind::kEuler));
+  registry->emplace("sampler.euler_ancestral_loop", LoopRunner(Kind::kEulerAncestral));
+  registry->emplace("sampler.euler_cfg_pp_loop", LoopRunner(Kind::kEulerCfgPp));
+  registry->emplace("sampler.gradient_estimating_loop", LoopRunner(Kind::kGradientEstimating));
+  registry->emplace("sampler.res2s_loop", LoopRunner(sampling::Sampler::Res2s()));
 }
 
 }  // namespace ltx::golden
