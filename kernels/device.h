@@ -18,13 +18,6 @@
 
 namespace ltx {
 
-/// Memory of the machine or card as its system tells it, everybody's use included; never a measure
-/// of this process. Zeros: not to be had.
-struct SystemMemory {
-  int64_t total_bytes = 0;
-  int64_t available_bytes = 0;
-};
-
 /// What Device::Record took down.
 class Recording {
  public:
@@ -57,7 +50,6 @@ class Device {
   /// What the hardware calls itself, for Health and reports.
   virtual std::string description() const = 0;
   virtual MemoryLedger& ledger() = 0;
-  virtual SystemMemory ReadSystemMemory() const { return {}; }
   /// What operations take as kWorkspace while they run, for projections of memory.
   virtual const OpScratch& op_scratch() const { return NoOpScratch(); }
   /// False for a device whose tensors have shapes but no elements (kernels/shape_device.h): then

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "engine/pipeline/model.h"
-#include "kernels/device.h"
 #include "server/generation_backend.h"
 #include "server/governor/governor.h"
+#include "server/machine_memory.h"
 #include "server/metrics/server_metrics.h"
 
 namespace ltx::server {
@@ -22,8 +22,8 @@ class ModelBackend final : public GenerationBackend {
     // What Describe() cannot ask the model for.
     std::string model_path;
     int threads = 0;
-    /// Memory of the machine or card before anything was loaded.
-    SystemMemory baseline;
+    /// Memory of the machine before anything was loaded.
+    MachineMemory baseline;
   };
   /// `model`, `governor` and `metrics` must outlive the backend and its tasks.
   ModelBackend(const pipeline::Model* model, Governor* governor, Options options,

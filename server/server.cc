@@ -32,6 +32,7 @@
 #include "server/jobs/heartbeat.h"
 #include "server/jobs/job_manager.h"
 #include "server/logging.h"
+#include "server/machine_memory.h"
 #include "server/metrics/metrics_endpoint.h"
 #include "server/metrics/server_metrics.h"
 #include "server/model_backend.h"
@@ -134,7 +135,7 @@ JobManagerOptions JobOptions(const ServerConfig& config, const std::string& scra
 constexpr double kMemoryShare = 0.9;
 
 Governor::Options GovernorOptions(const ServerConfig& config, const pipeline::Model& model,
-                                  const SystemMemory& baseline) {
+                                  const MachineMemory& baseline) {
   Governor::Options options;
   options.device_bytes = config.memory_budget_bytes;
   if (options.device_bytes == 0) {
@@ -222,7 +223,7 @@ absl::Status RunServer(const ServerConfig& config) {
 
   LTX_RETURN_IF_ERROR(CheckOutputRoots(config.output_roots));
   LTX_ASSIGN_OR_RETURN(const std::unique_ptr<cpu::CpuDevice> device, OpenDevice(config));
-  const SystemMemory baseline = device->ReadSystemMemory();
+  const MachineMemory baseline = ReadMachineMemory();
   LTX_ASSIGN_OR_RETURN(const checkpoint::ModelSet files, checkpoint::ModelSet::Open(config.model));
   for (const std::string& warning : files.warnings) spdlog::warn("{}", warning);
   pipeline::ModelOptions model_options;

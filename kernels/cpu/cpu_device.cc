@@ -87,20 +87,6 @@ std::string CpuDevice::description() const {
 
 MemoryLedger& CpuDevice::ledger() { return ledger_; }
 
-SystemMemory CpuDevice::ReadSystemMemory() const {
-  SystemMemory memory;
-  std::ifstream info("/proc/meminfo");
-  std::string key;
-  int64_t kibibytes;
-  std::string unit;
-  while (info >> key >> kibibytes) {
-    std::getline(info, unit);
-    if (key == "MemTotal:") memory.total_bytes = kibibytes * 1024;
-    if (key == "MemAvailable:") memory.available_bytes = kibibytes * 1024;
-  }
-  return memory;
-}
-
 const OpScratch& CpuDevice::op_scratch() const { return *op_scratch_; }
 
 absl::StatusOr<Tensor> CpuDevice::Allocate(const Shape& shape, DType dtype, MemoryOwner owner) {

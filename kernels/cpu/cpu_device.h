@@ -33,7 +33,6 @@ class CpuDevice final : public Device {
   std::string name() const override;
   std::string description() const override;
   MemoryLedger& ledger() override;
-  SystemMemory ReadSystemMemory() const override;
   const OpScratch& op_scratch() const override;
 
   // cpu_device.cc

@@ -39,7 +39,6 @@ class CudaDevice final : public Device {
   std::string name() const override;
   std::string description() const override;
   MemoryLedger& ledger() override;
-  SystemMemory ReadSystemMemory() const override;
 
   // cuda_device_memory.cc
   absl::StatusOr<Tensor> Allocate(const Shape& shape, DType dtype, MemoryOwner owner) override;

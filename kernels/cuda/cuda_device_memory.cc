@@ -5,13 +5,6 @@
 
 namespace ltx::cuda {
 
-SystemMemory CudaDevice::ReadSystemMemory() const {
-  size_t available = 0;
-  size_t total = 0;
-  if (!context_->MakeCurrent().ok() || cudaMemGetInfo(&available, &total) != cudaSuccess) return {};
-  return {static_cast<int64_t>(total), static_cast<int64_t>(available)};
-}
-
 absl::StatusOr<Tensor> CudaDevice::Allocate(const Shape& shape, DType dtype, MemoryOwner owner) {
   return context_->Allocate(shape, dtype, owner);
 }
