@@ -158,6 +158,12 @@ Governor::Options GovernorOptions(const ServerConfig& config, const pipeline::Mo
   return options;
 }
 
+void KeepCosts(const std::optional<CostFile>& file, const Governor& governor) {
+  if (!file.has_value()) return;
+  const absl::Status saved = file->Save(governor.CostsToJson());
+  if (!saved.ok()) spdlog::warn("measured costs are lost: {}", saved.ToString());
+}
+
 /// What a former process has measured, or what a short calibration finds out.
 void LearnCosts(const ServerConfig& config, const pipeline::Model& model,
                 const std::optional<CostFile>& file, const std::string& scratch_dir,
@@ -175,6 +181,7 @@ void LearnCosts(const ServerConfig& config, const pipeline::Model& model,
   const absl::Status measured =
       Calibrate(model, governor, scratch_dir, absl::Seconds(config.calibration_seconds));
   if (!measured.ok()) spdlog::warn("calibration ended: {}", measured.ToString());
+  KeepCosts(file, *governor);
 }
 
 /// OK while new jobs are accepted.
@@ -286,10 +293,7 @@ absl::Status RunServer(const ServerConfig& config) {
   // Streams that are still sending media get as long again.
   server->Shutdown(absl::ToChronoTime(absl::Now() + absl::Seconds(config.drain_seconds)));
   server->Wait();
-  if (costs.has_value()) {
-    const absl::Status saved = costs->Save(governor->CostsToJson());
-    if (!saved.ok()) spdlog::warn("measured costs are lost: {}", saved.ToString());
-  }
+  KeepCosts(costs, *governor);
   spdlog::info("bye");
   return absl::OkStatus();
 }
