@@ -18,7 +18,7 @@ absl::Status BadLease(absl::string_view field, const std::string& value) {
       {std::string(kReasonLease), std::string(field), value, "a positive number, or not set"});
 }
 
-v1::Rung ToWire(const Rung& rung) {
+v1::Rung RungToWire(const Rung& rung) {
   v1::Rung wire;
   wire.set_name(rung.name);
   wire.set_width(static_cast<int32_t>(rung.geometry.width));
@@ -29,7 +29,7 @@ v1::Rung ToWire(const Rung& rung) {
   return wire;
 }
 
-v1::PlanResponse::Decision ToWire(Decision decision) {
+v1::PlanResponse::Decision DecisionToWire(Decision decision) {
   switch (decision) {
     case Decision::kAdmit:
       return v1::PlanResponse::DECISION_ADMIT;
@@ -83,7 +83,7 @@ absl::StatusOr<Lease> LeaseFromWire(const v1::GenerateVideoRequest& request, abs
 
 v1::PlanResponse ToWire(const GovernorPlan& plan, const RungLadder& ladder, const Supply& supply) {
   v1::PlanResponse wire;
-  wire.set_decision(ToWire(plan.verdict.decision));
+  wire.set_decision(DecisionToWire(plan.verdict.decision));
   wire.set_reason(plan.verdict.reason);
   wire.set_message(plan.verdict.message);
   *wire.mutable_parameters() = ToWire(plan.parameters);
@@ -98,7 +98,7 @@ v1::PlanResponse ToWire(const GovernorPlan& plan, const RungLadder& ladder, cons
   wire.set_allowed_bytes(plan.budgets.bytes.value.value_or(0));
   wire.set_allowed_bytes_source(plan.budgets.bytes.source);
   if (const Rung* const rung = ladder.RungFor(plan.demand.geometry); rung != nullptr) {
-    *wire.mutable_rung() = ToWire(*rung);
+    *wire.mutable_rung() = RungToWire(*rung);
   }
   wire.set_largest_fitting_rung(plan.verdict.largest_rung);
   wire.set_jobs_ahead(supply.jobs_ahead);
