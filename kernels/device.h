@@ -18,6 +18,16 @@
 
 namespace ltx {
 
+/// What callers want to know of the hardware.
+struct DeviceProperties {
+  bool is_gpu = false;
+  /// CPU threads of one operation; 0 on a GPU.
+  int threads = 0;
+  /// Of a GPU: generators that draw as a GPU's stream does depend on them.
+  int multiprocessors = 0;
+  int threads_per_multiprocessor = 0;
+};
+
 /// What Device::Record took down.
 class Recording {
  public:
@@ -49,7 +59,11 @@ class Device {
   virtual std::string name() const = 0;
   /// What the hardware calls itself, for Health and reports.
   virtual std::string description() const = 0;
+  virtual DeviceProperties properties() const = 0;
   virtual MemoryLedger& ledger() = 0;
+  /// Free memory of the machine or card, everybody's use included; 0 if it is not to be had. Never
+  /// a measure of this process. Any thread may ask.
+  virtual int64_t SystemAvailableBytes() const = 0;
   /// What operations take as kWorkspace while they run, for projections of memory.
   virtual const OpScratch& op_scratch() const { return NoOpScratch(); }
   /// False for a device whose tensors have shapes but no elements (kernels/shape_device.h): then

@@ -41,7 +41,9 @@ class ShapeDevice final : public Device {
 
   std::string name() const override { return modelled_->name(); }
   std::string description() const override { return modelled_->description(); }
+  DeviceProperties properties() const override { return modelled_->properties(); }
   MemoryLedger& ledger() override { return ledger_; }
+  int64_t SystemAvailableBytes() const override { return modelled_->SystemAvailableBytes(); }
   const OpScratch& op_scratch() const override { return modelled_->op_scratch(); }
   bool holds_data() const override { return false; }
 

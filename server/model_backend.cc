@@ -8,7 +8,6 @@
 #include "kernels/status_macros.h"
 #include "server/generation_task.h"
 #include "server/governor/verdict.h"
-#include "server/machine_memory.h"
 #include "server/output_path.h"
 #include "server/plan_mapping.h"
 #include "server/request_mapping.h"
@@ -111,11 +110,9 @@ void ModelBackend::Describe(v1::HealthResponse* response) const {
   device->set_name(model_->device().name());
   device->set_description(model_->device().description());
   device->set_compute_dtype(model_->compute_dtype() == DType::kBF16 ? "bf16" : "f32");
-  device->set_threads(options_.threads);
-  const MachineMemory memory = ReadMachineMemory();
-  device->set_system_available_bytes(memory.available_bytes);
-  device->set_system_total_bytes(memory.total_bytes);
-  device->set_baseline_available_bytes(options_.baseline.available_bytes);
+  device->set_threads(model_->device().properties().threads);
+  device->set_system_available_bytes(model_->device().SystemAvailableBytes());
+  device->set_baseline_available_bytes(options_.baseline_available_bytes);
   device->set_budget_bytes(governor_->device_bytes());
   AddMemory(model_->device().ledger().Read(), response->mutable_memory());
 }
@@ -124,7 +121,7 @@ ServerMetrics::Reading ModelBackend::ReadMetrics() const {
   const text::PromptCache::Stats prompts = model_->prompt_cache_stats();
   ServerMetrics::Reading reading;
   reading.ledger = model_->device().ledger().Read();
-  reading.free_bytes = ReadMachineMemory().available_bytes;
+  reading.free_bytes = model_->device().SystemAvailableBytes();
   reading.prompt_cache_hits = prompts.hits;
   reading.prompt_cache_misses = prompts.misses;
   return reading;

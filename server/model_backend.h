@@ -1,6 +1,7 @@
 #ifndef LTX_SERVER_MODEL_BACKEND_H_
 #define LTX_SERVER_MODEL_BACKEND_H_
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -8,7 +9,6 @@
 #include "engine/pipeline/model.h"
 #include "server/generation_backend.h"
 #include "server/governor/governor.h"
-#include "server/machine_memory.h"
 #include "server/metrics/server_metrics.h"
 
 namespace ltx::server {
@@ -19,11 +19,10 @@ class ModelBackend final : public GenerationBackend {
   struct Options {
     /// Folders below which a request may have its file written.
     std::vector<std::string> output_roots;
-    // What Describe() cannot ask the model for.
+    /// What Describe() cannot ask the model for.
     std::string model_path;
-    int threads = 0;
-    /// Memory of the machine before anything was loaded.
-    MachineMemory baseline;
+    /// Free memory of the machine or card before anything was loaded.
+    int64_t baseline_available_bytes = 0;
   };
   /// `model`, `governor` and `metrics` must outlive the backend and its tasks.
   ModelBackend(const pipeline::Model* model, Governor* governor, Options options,

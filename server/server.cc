@@ -21,7 +21,7 @@
 #include "absl/time/time.h"
 #include "engine/checkpoint/model_set.h"
 #include "engine/pipeline/model.h"
-#include "kernels/cpu/cpu_device.h"
+#include "kernels/device_factory.h"
 #include "kernels/status_macros.h"
 #include "proto/ltx/version.h"
 #include "server/calibration.h"
@@ -32,7 +32,6 @@
 #include "server/jobs/heartbeat.h"
 #include "server/jobs/job_manager.h"
 #include "server/logging.h"
-#include "server/machine_memory.h"
 #include "server/metrics/metrics_endpoint.h"
 #include "server/metrics/server_metrics.h"
 #include "server/model_backend.h"
@@ -135,12 +134,12 @@ JobManagerOptions JobOptions(const ServerConfig& config, const std::string& scra
 constexpr double kMemoryShare = 0.9;
 
 Governor::Options GovernorOptions(const ServerConfig& config, const pipeline::Model& model,
-                                  const MachineMemory& baseline) {
+                                  int64_t baseline_available_bytes) {
   Governor::Options options;
   options.device_bytes = config.memory_budget_bytes;
   if (options.device_bytes == 0) {
     options.device_bytes =
-        static_cast<int64_t>(kMemoryShare * static_cast<double>(baseline.available_bytes));
+        static_cast<int64_t>(kMemoryShare * static_cast<double>(baseline_available_bytes));
   }
   // Was checked with the configuration.
   if (!config.rungs.empty()) {
@@ -189,14 +188,12 @@ absl::Status Ready(const JobManager& jobs) {
   return jobs.ReadScheduler().draining ? ShuttingDown() : absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<cpu::CpuDevice>> OpenDevice(const ServerConfig& config) {
-  if (config.device != "auto" && config.device != "cpu") {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "device \"", config.device, "\": this build has the CPU device only; use auto or cpu"));
+/// "auto" is what the device is fast in: bf16 on a GPU, f32 on a CPU.
+DType ComputeDType(const ServerConfig& config, const Device& device) {
+  if (config.compute_dtype == "auto") {
+    return device.properties().is_gpu ? DType::kBF16 : DType::kF32;
   }
-  cpu::CpuDeviceOptions options;
-  options.threads = config.threads;
-  return cpu::CpuDevice::Create(options);
+  return config.compute_dtype == "bf16" ? DType::kBF16 : DType::kF32;
 }
 
 absl::StatusOr<std::unique_ptr<grpc::Server>> Listen(const ServerConfig& config,
@@ -229,15 +226,18 @@ absl::Status RunServer(const ServerConfig& config) {
   spdlog::info("ltx_server {} starts, model {}", kVersion, config.model);
 
   LTX_RETURN_IF_ERROR(CheckOutputRoots(config.output_roots));
-  LTX_ASSIGN_OR_RETURN(const std::unique_ptr<cpu::CpuDevice> device, OpenDevice(config));
-  const MachineMemory baseline = ReadMachineMemory();
+  LTX_ASSIGN_OR_RETURN(const OpenedDevice opened, OpenDevice(config.device, config.threads));
+  Device* const device = opened.device.get();
+  if (!opened.why_cpu.empty()) spdlog::info("device auto is the CPU: {}", opened.why_cpu);
+  // Before anything is loaded: what is not free now is not this server's.
+  const int64_t baseline = device->SystemAvailableBytes();
   LTX_ASSIGN_OR_RETURN(const checkpoint::ModelSet files, checkpoint::ModelSet::Open(config.model));
   for (const std::string& warning : files.warnings) spdlog::warn("{}", warning);
   pipeline::ModelOptions model_options;
-  model_options.compute_dtype = config.compute_dtype == "bf16" ? DType::kBF16 : DType::kF32;
+  model_options.compute_dtype = ComputeDType(config, *device);
   model_options.prompt_cache_bytes = config.prompt_cache_bytes;
   LTX_ASSIGN_OR_RETURN(const std::unique_ptr<pipeline::Model> model,
-                       pipeline::Model::Load(device.get(), files, model_options));
+                       pipeline::Model::Load(device, files, model_options));
   LTX_ASSIGN_OR_RETURN(const std::unique_ptr<WorkDir> work_dir, WorkDir::Create(config.work_dir));
 
   LTX_ASSIGN_OR_RETURN(
@@ -252,8 +252,8 @@ absl::Status RunServer(const ServerConfig& config) {
   if (!config.state_dir.empty()) costs.emplace(config.state_dir, CostIdentity(*model, files));
   LearnCosts(config, *model, costs, work_dir->path(), governor.get());
   Heartbeat heartbeat([&jobs](absl::Time now) { jobs->Sweep(now); });
-  ModelBackend backend(model.get(), governor.get(),
-                       {config.output_roots, config.model, device->threads(), baseline}, &metrics);
+  ModelBackend backend(model.get(), governor.get(), {config.output_roots, config.model, baseline},
+                       &metrics);
   metrics.SetSource([&] {
     ServerMetrics::Reading reading = backend.ReadMetrics();
     reading.queue_depth = jobs->ReadScheduler().total_waiting();

@@ -8,8 +8,11 @@ import sys
 
 
 def main():
+    # The sources of the CUDA device are there in builds with it only.
+    toolkit = os.environ.get("CUDA_HOME", "/usr/local/cuda")
+    config = ["--config=cuda"] if os.path.exists(toolkit + "/bin/nvcc") else []
     query = subprocess.run(
-        ["bazel", "aquery", "--output=jsonproto", 'mnemonic("CppCompile", //...)'],
+        ["bazel", "aquery", *config, "--output=jsonproto", 'mnemonic("CppCompile", //...)'],
         capture_output=True, text=True)
     if query.returncode != 0:
         sys.stderr.write(query.stderr)

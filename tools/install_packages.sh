@@ -17,6 +17,10 @@ PACKAGES=(
 # this wheel carries them.
 PROTOS_VERSION=1.66.0
 PROTOS_DIR=/usr/local/share/ltx-server/googleapis
+# cuDNN's C++ headers (MIT), for builds with --config=cuda. Debian has no package of them and the
+# CUDA toolkit does not carry them; this wheel does.
+CUDNN_FRONTEND_VERSION=1.32.0
+CUDNN_FRONTEND_DIR=/usr/local/share/ltx-server/cudnn_frontend
 
 as_root() {
   if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
@@ -33,11 +37,21 @@ if [ "${#missing[@]}" -gt 0 ]; then
   as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${missing[@]}"
 fi
 
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
 if [ ! -f "$PROTOS_DIR/google/rpc/error_details.proto" ]; then
   echo "Installing the google.rpc protos into $PROTOS_DIR"
-  scratch=$(mktemp -d)
-  trap 'rm -rf "$scratch"' EXIT
   /usr/bin/python3 -m pip download -q --no-deps -d "$scratch" "googleapis-common-protos==$PROTOS_VERSION"
   as_root mkdir -p "$PROTOS_DIR"
   as_root unzip -q -o "$scratch"/googleapis_common_protos-*.whl 'google/rpc/*.proto' -d "$PROTOS_DIR"
+fi
+
+# Only machines that can build for a GPU need the second wheel.
+if [ -x "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc" ] &&
+  [ ! -f "$CUDNN_FRONTEND_DIR/include/cudnn_frontend.h" ]; then
+  echo "Installing cuDNN's C++ headers into $CUDNN_FRONTEND_DIR"
+  /usr/bin/python3 -m pip download -q --no-deps -d "$scratch" "nvidia-cudnn-frontend==$CUDNN_FRONTEND_VERSION"
+  as_root mkdir -p "$CUDNN_FRONTEND_DIR"
+  as_root unzip -q -o "$scratch"/nvidia_cudnn_frontend-*.whl 'include/*' '*.dist-info/licenses/*' -d "$CUDNN_FRONTEND_DIR"
 fi

@@ -5,7 +5,6 @@
 #include <optional>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -227,8 +226,12 @@ absl::StatusOr<std::unique_ptr<GenerationJob>> GenerationJob::Create(
   inputs.ancestral_stage_1 = options.ancestral.value_or(model->parts().ancestral_stage_1);
   inputs.encode_prompt = !options.contexts.has_value();
   inputs.compute_dtype = model->compute_dtype();
-  inputs.on_cuda = absl::StartsWith(model->device().name(), "cuda");
-  inputs.cuda_launch_shape = options.cuda_launch_shape;
+  const DeviceProperties device = model->device().properties();
+  inputs.on_cuda = device.is_gpu;
+  if (device.is_gpu) {
+    inputs.cuda_launch_shape = {device.multiprocessors, device.threads_per_multiprocessor};
+  }
+  inputs.cuda_launch_shape = options.cuda_launch_shape.value_or(inputs.cuda_launch_shape);
   return std::unique_ptr<GenerationJob>(new GenerationJob(
       std::make_unique<State>(model, request, options, MakePlan(request, inputs))));
 }

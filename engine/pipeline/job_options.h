@@ -20,8 +20,8 @@ struct JobOptions {
   std::optional<text::PromptContexts> contexts;
   /// Stage-1 sampler: ancestral or plain Euler. Unset: by the model's version.
   std::optional<bool> ancestral;
-  /// The GPU that torch_cuda noise stands for.
-  sampling::CudaLaunchShape cuda_launch_shape;
+  /// The GPU that torch_cuda noise stands for. Unset: the device itself, or on a CPU the default.
+  std::optional<sampling::CudaLaunchShape> cuda_launch_shape;
   /// Told of intermediate values: "context.video", "context.audio" [1, S, D]; per stage k and
   /// modality m "s<k>.<m>.initial" and "s<k>.<m>.noised" [1, T, C], "s<k>.<m>.denoise_mask" [1, T],
   /// "s<k>.<m>.positions" [1, axes, T, 2], "s<k>.call<j>.<m>.in" and ".x0" [1, T, C], and

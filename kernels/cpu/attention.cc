@@ -5,15 +5,14 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "kernels/cpu/attention_packing.h"
 #include "kernels/cpu/cpu_device.h"
 #include "kernels/cpu/fast_math.h"
 #include "kernels/cpu/op_scratch.h"
-#include "kernels/operand_check.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/tile_product.h"
 #include "kernels/cpu/vector.h"
+#include "kernels/op_check.h"
 #include "kernels/operand_check.h"
 #include "kernels/status_macros.h"
 
@@ -266,53 +265,6 @@ void AttendTile(const Geometry& g, const Tile& tile, const Operands<T>& data, co
                    s.output, g.output_stride());
   }
   FinishTile(g, tile, data, s);
-}
-
-absl::Status CheckAttention(const Columns& q, const Columns& k, const Columns& v,
-                            const AttentionOptions& options) {
-  constexpr absl::string_view kName = "Attention";
-  for (const Columns* operand : {&q, &k, &v}) LTX_RETURN_IF_ERROR(CheckColumns(kName, *operand));
-  const Tensor& queries = q.tensor;
-  const Tensor& keys = k.tensor;
-  const Tensor& values = v.tensor;
-  const bool alike = queries.rank() == 3 && keys.rank() == 3 && values.rank() == 3 &&
-                     keys.dtype() == queries.dtype() && values.dtype() == queries.dtype() &&
-                     keys.dim(0) == queries.dim(0) && values.dim(0) == queries.dim(0) &&
-                     values.dim(1) == keys.dim(1);
-  if (!alike) {
-    return OperandError(kName, "q, k, v must be [B, N, heads * d] of one batch size and dtype",
-                        {&queries, &keys, &values});
-  }
-  const int64_t heads = options.heads;
-  const int64_t kv_heads = options.kv_heads;
-  if (heads < 1 || kv_heads < 1 || heads % kv_heads != 0 || q.width % heads != 0 ||
-      k.width % kv_heads != 0 || v.width % kv_heads != 0 || q.width / heads != k.width / kv_heads) {
-    return OperandError(
-        kName,
-        absl::StrCat("widths ", q.width, ", ", k.width, ", ", v.width, " do not fit ", heads,
-                     " query heads and ", kv_heads, " key/value heads"),
-        {&queries, &keys, &values});
-  }
-  if (options.causal && queries.dim(1) != keys.dim(1)) {
-    return OperandError(kName, "causal needs as many keys as queries", {&queries, &keys});
-  }
-  const Tensor& mask = options.key_mask;
-  if (mask.defined() &&
-      (mask.dtype() != DType::kU8 || mask.shape() != Shape({keys.dim(0), keys.dim(1)}))) {
-    return OperandError(kName, "the key mask must be U8 [B, Nk]", {&queries, &keys, &mask});
-  }
-  const Tensor& bias = options.bias;
-  if (bias.defined()) {
-    const bool fits = bias.dtype() == DType::kF32 && bias.rank() == 4 &&
-                      (bias.dim(0) == 1 || bias.dim(0) == queries.dim(0)) && bias.dim(1) == 1 &&
-                      (bias.dim(2) == 1 || bias.dim(2) == queries.dim(1)) &&
-                      bias.dim(3) == keys.dim(1);
-    if (!fits) {
-      return OperandError(kName, "the bias must be F32 [B or 1, 1, Nq or 1, Nk]",
-                          {&queries, &keys, &bias});
-    }
-  }
-  return absl::OkStatus();
 }
 
 /// Equal tiles, and at least one per thread.

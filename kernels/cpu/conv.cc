@@ -7,31 +7,20 @@
 #include "kernels/conv_geometry.h"
 #include "kernels/cpu/cpu_device.h"
 #include "kernels/cpu/op_scratch.h"
-#include "kernels/operand_check.h"
 #include "kernels/cpu/packed_conv.h"
 #include "kernels/cpu/tile_product.h"
+#include "kernels/op_check.h"
+#include "kernels/operand_check.h"
 #include "kernels/status_macros.h"
 
 namespace ltx::cpu {
 namespace {
 
-absl::Status CheckConvInput(absl::string_view operation, const Tensor& x, const ConvWeight& weight,
-                            bool transposed) {
-  LTX_RETURN_IF_ERROR(CheckFloat(operation, x));
+absl::Status CheckPackedInput(absl::string_view operation, const Tensor& x,
+                              const ConvWeight& weight, bool transposed) {
   if (!weight.defined()) return OperandError(operation, "needs a prepared weight", {&x});
   const auto& packed = static_cast<const PackedConv&>(*weight.prepared);
-  if (packed.transposed != transposed) {
-    return OperandError(operation, "the weight was prepared for the other kind of convolution",
-                        {&x});
-  }
-  if (x.rank() != weight.kernel.rank() + 2 || x.dim(-1) != weight.in_channels ||
-      x.dtype() != packed.dtype) {
-    return OperandError(operation,
-                        absl::StrCat("weight has ", weight.in_channels, " input channels, kernel ",
-                                     weight.kernel.ToString(), ", ", DTypeName(packed.dtype)),
-                        {&x});
-  }
-  return absl::OkStatus();
+  return CheckConvInput(operation, x, weight, packed.dtype, packed.transposed, transposed);
 }
 
 }  // namespace
@@ -60,9 +49,6 @@ absl::StatusOr<ConvWeight> CpuDevice::PackConv(const Tensor& weight, const Tenso
   packed->transposed = transposed;
   packed->taps = result.kernel.num_elements();
   packed->strips = (result.out_channels + kStripColumns - 1) / kStripColumns;
-  if (packed->taps == 0) {
-    return OperandError("PrepareConv", "kernel extents must be positive", {&weight});
-  }
   const int64_t padded_channels = packed->strips * kStripColumns;
   LTX_ASSIGN_OR_RETURN(packed->weight,
                        Allocate({packed->strips, packed->taps, result.in_channels, kStripColumns},
@@ -86,29 +72,20 @@ absl::StatusOr<ConvWeight> CpuDevice::PackConv(const Tensor& weight, const Tenso
 
 absl::StatusOr<ConvWeight> CpuDevice::PrepareConv(const Tensor& weight, const Tensor& bias,
                                                   MemoryOwner owner) {
-  LTX_RETURN_IF_ERROR(CheckFloat("PrepareConv", weight));
-  if (weight.rank() < 3 || weight.rank() > 5) {
-    return OperandError("PrepareConv", "weight must be [N, C, one to three kernel extents]",
-                        {&weight});
-  }
-  LTX_RETURN_IF_ERROR(CheckOptionalVector("PrepareConv", weight, bias, weight.dim(0)));
+  LTX_RETURN_IF_ERROR(CheckConvWeight(weight, bias, /*transposed=*/false));
   return PackConv(weight, bias, /*transposed=*/false, owner);
 }
 
 absl::StatusOr<ConvWeight> CpuDevice::PrepareConvTranspose1d(const Tensor& weight,
                                                              const Tensor& bias,
                                                              MemoryOwner owner) {
-  LTX_RETURN_IF_ERROR(CheckFloat("PrepareConvTranspose1d", weight));
-  if (weight.rank() != 3) {
-    return OperandError("PrepareConvTranspose1d", "weight must be [C, N, k]", {&weight});
-  }
-  LTX_RETURN_IF_ERROR(CheckOptionalVector("PrepareConvTranspose1d", weight, bias, weight.dim(1)));
+  LTX_RETURN_IF_ERROR(CheckConvWeight(weight, bias, /*transposed=*/true));
   return PackConv(weight, bias, /*transposed=*/true, owner);
 }
 
 absl::StatusOr<Tensor> CpuDevice::Conv(const Tensor& x, const ConvWeight& weight,
                                        const ConvOptions& options) {
-  LTX_RETURN_IF_ERROR(CheckConvInput("Conv", x, weight, /*transposed=*/false));
+  LTX_RETURN_IF_ERROR(CheckPackedInput("Conv", x, weight, /*transposed=*/false));
   ConvTask task;
   const int spatial = weight.kernel.rank();
   Shape shape = x.shape();
@@ -133,7 +110,7 @@ absl::StatusOr<Tensor> CpuDevice::Conv(const Tensor& x, const ConvWeight& weight
 
 absl::StatusOr<Tensor> CpuDevice::ConvTranspose1d(const Tensor& x, const ConvWeight& weight,
                                                   int64_t stride, int64_t padding) {
-  LTX_RETURN_IF_ERROR(CheckConvInput("ConvTranspose1d", x, weight, /*transposed=*/true));
+  LTX_RETURN_IF_ERROR(CheckPackedInput("ConvTranspose1d", x, weight, /*transposed=*/true));
   if (stride < 1 || padding < 0) {
     return OperandError(
         "ConvTranspose1d",

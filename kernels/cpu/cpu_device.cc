@@ -85,7 +85,25 @@ std::string CpuDevice::description() const {
   return absl::StrCat(model, ", ", threads_, threads_ == 1 ? " thread" : " threads");
 }
 
+DeviceProperties CpuDevice::properties() const {
+  DeviceProperties properties;
+  properties.threads = threads_;
+  return properties;
+}
+
 MemoryLedger& CpuDevice::ledger() { return ledger_; }
+
+int64_t CpuDevice::SystemAvailableBytes() const {
+  std::ifstream file("/proc/meminfo");
+  std::string key;
+  int64_t kibibytes;
+  std::string unit;
+  while (file >> key >> kibibytes) {
+    std::getline(file, unit);
+    if (key == "MemAvailable:") return kibibytes * 1024;
+  }
+  return 0;
+}
 
 const OpScratch& CpuDevice::op_scratch() const { return *op_scratch_; }
 

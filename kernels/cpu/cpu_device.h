@@ -27,12 +27,12 @@ class CpuDevice final : public Device {
   static absl::StatusOr<std::unique_ptr<CpuDevice>> Create(const CpuDeviceOptions& options);
   ~CpuDevice() override;
 
-  int threads() const { return threads_; }
-
   // cpu_device.cc
   std::string name() const override;
   std::string description() const override;
+  DeviceProperties properties() const override;
   MemoryLedger& ledger() override;
+  int64_t SystemAvailableBytes() const override;
   const OpScratch& op_scratch() const override;
 
   // cpu_device.cc

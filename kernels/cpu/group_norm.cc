@@ -2,13 +2,13 @@
 #include <cmath>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "kernels/cpu/cpu_device.h"
 #include "kernels/cpu/fast_math.h"
 #include "kernels/cpu/op_scratch.h"
 #include "kernels/operand_check.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/vector.h"
+#include "kernels/op_check.h"
 #include "kernels/status_macros.h"
 
 namespace ltx::cpu {
@@ -108,14 +108,8 @@ int64_t CpuOpScratch::GroupNorm(const GroupNormSize& size) const {
 
 absl::StatusOr<Tensor> CpuDevice::GroupNorm(const Tensor& x, const Tensor& weight,
                                             const Tensor& bias, const GroupNormOptions& options) {
-  LTX_RETURN_IF_ERROR(CheckFloat("GroupNorm", x, 2));
+  LTX_RETURN_IF_ERROR(CheckGroupNorm(x, weight, bias, options));
   const int64_t channels = x.dim(-1);
-  LTX_RETURN_IF_ERROR(CheckVector("GroupNorm", x, weight, channels));
-  LTX_RETURN_IF_ERROR(CheckVector("GroupNorm", x, bias, channels));
-  if (options.groups < 1 || channels % options.groups != 0) {
-    return OperandError(
-        "GroupNorm", absl::StrCat("channels do not divide into ", options.groups, " groups"), {&x});
-  }
   LTX_ASSIGN_OR_RETURN(Tensor y, Allocate(x.shape(), x.dtype(), MemoryOwner::kActivations));
   if (x.num_elements() == 0) return y;
 

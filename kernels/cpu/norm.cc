@@ -11,6 +11,7 @@
 #include "kernels/cpu/row_lookup.h"
 #include "kernels/cpu/statistics.h"
 #include "kernels/cpu/vector.h"
+#include "kernels/op_check.h"
 #include "kernels/operand_check.h"
 #include "kernels/status_macros.h"
 
@@ -74,13 +75,6 @@ void ModulateRows(int threads, const Tensor& x, const Tensor& y, const RowVector
       });
     });
   });
-}
-
-absl::Status CheckModulation(absl::string_view operation, const Tensor& x, const RowVectors& scale,
-                             const RowVectors& shift) {
-  LTX_RETURN_IF_ERROR(CheckFloat(operation, x, 2));
-  LTX_RETURN_IF_ERROR(CheckRowVectors(operation, x, scale));
-  return CheckRowVectors(operation, x, shift);
 }
 
 absl::Status CheckResidualNorm(const Tensor& state, const ResidualUpdate& update,

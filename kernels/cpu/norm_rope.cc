@@ -1,55 +1,17 @@
 #include <cmath>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "kernels/cpu/cpu_device.h"
 #include "kernels/cpu/fast_math.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/statistics.h"
 #include "kernels/cpu/vector.h"
+#include "kernels/op_check.h"
 #include "kernels/operand_check.h"
 #include "kernels/status_macros.h"
 
 namespace ltx::cpu {
 namespace {
-
-bool IsOneOr(int64_t extent, int64_t full) { return extent == 1 || extent == full; }
-
-absl::Status CheckTables(absl::string_view operation, const Columns& columns, int64_t heads,
-                         const RopeTable& rope) {
-  if (!rope.defined()) return absl::OkStatus();
-  LTX_RETURN_IF_ERROR(CheckSame(operation, rope.cos, rope.sin));
-  const Tensor& x = columns.tensor;
-  if (rope.cos.dtype() != x.dtype()) {
-    return OperandError(operation, "rope tables must have the dtype of x", {&x, &rope.cos});
-  }
-  const Shape& table = rope.cos.shape();
-  const int64_t width = columns.width;
-  bool fits = false;
-  if (rope.kind == RopeTable::Kind::kSplit) {
-    fits = table.rank() == 4 && IsOneOr(table.dim(0), x.dim(0)) && IsOneOr(table.dim(1), heads) &&
-           table.dim(2) == x.dim(1) && 2 * table.dim(3) == width / heads;
-  } else {
-    fits = table.rank() == 3 && IsOneOr(table.dim(0), x.dim(0)) && table.dim(1) == x.dim(1) &&
-           table.dim(2) == width && width / heads % 2 == 0;
-  }
-  if (!fits) {
-    return OperandError(operation, absl::StrCat("rope tables do not fit ", heads, " heads of x"),
-                        {&x, &rope.cos});
-  }
-  return absl::OkStatus();
-}
-
-absl::Status CheckHeads(absl::string_view operation, const Columns& x, int64_t heads) {
-  LTX_RETURN_IF_ERROR(CheckColumns(operation, x));
-  if (x.tensor.rank() != 3 || heads < 1 || x.width % heads != 0) {
-    return OperandError(
-        operation,
-        absl::StrCat("x must be [B, N, heads * d] for ", heads, " heads, its width is ", x.width),
-        {&x.tensor});
-  }
-  return absl::OkStatus();
-}
 
 /// Finds the table rows of a token; a batch or head axis of extent 1 serves all.
 template <typename T>
@@ -182,15 +144,6 @@ void NormRopeAll(int threads, const Columns& x, const Columns& y, int64_t heads,
   });
 }
 
-absl::Status CheckNormRope(absl::string_view operation, const Columns& x,
-                           const NormRopeOptions& options) {
-  LTX_RETURN_IF_ERROR(CheckHeads(operation, x, options.heads));
-  const bool per_head = options.span == NormRopeOptions::Span::kPerHead;
-  LTX_RETURN_IF_ERROR(CheckOptionalVector(operation, x.tensor, options.weight,
-                                          per_head ? x.width / options.heads : x.width));
-  return CheckTables(operation, x, options.heads, options.rope);
-}
-
 NormChoice NormChoiceOf(const NormRopeOptions& options) {
   NormChoice norm;
   norm.kind = options.span == NormRopeOptions::Span::kPerHead ? NormChoice::Kind::kPerHead
@@ -222,25 +175,14 @@ absl::Status CpuDevice::NormRopeInPlace(absl::Span<const NormRopePart> parts) {
 }
 
 absl::StatusOr<Tensor> CpuDevice::Rope(const Tensor& x, int64_t heads, const RopeTable& rope) {
-  LTX_RETURN_IF_ERROR(CheckHeads("Rope", x, heads));
-  if (!rope.defined()) return OperandError("Rope", "needs tables", {&x, &rope.cos});
-  LTX_RETURN_IF_ERROR(CheckTables("Rope", x, heads, rope));
+  LTX_RETURN_IF_ERROR(CheckRope(x, heads, rope));
   LTX_ASSIGN_OR_RETURN(Tensor y, Allocate(x.shape(), x.dtype(), MemoryOwner::kActivations));
   NormRopeAll(threads_, x, y, heads, NormChoice{}, rope);
   return y;
 }
 
 absl::Status CpuDevice::HeadGate(Tensor* x, const Columns& logits) {
-  LTX_RETURN_IF_ERROR(CheckFloat("HeadGate", *x));
-  LTX_RETURN_IF_ERROR(CheckColumns("HeadGate", logits));
-  const Tensor& gates = logits.tensor;
-  const bool fits = x->rank() == 3 && gates.rank() == 3 && gates.dtype() == x->dtype() &&
-                    gates.dim(0) == x->dim(0) && gates.dim(1) == x->dim(1) && logits.width > 0 &&
-                    x->dim(2) % logits.width == 0;
-  if (!fits) {
-    return OperandError("HeadGate", "needs x [B, N, heads * d] and logits [B, N, heads]",
-                        {x, &gates});
-  }
+  LTX_RETURN_IF_ERROR(CheckHeadGate(*x, logits));
   const int64_t heads = logits.width;
   const int64_t width = x->dim(2) / heads;
   DispatchFloat(x->dtype(), [&](auto element) {

@@ -7,13 +7,14 @@
 #include "kernels/cpu/fast_math.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/vector.h"
+#include "kernels/op_check.h"
 #include "kernels/operand_check.h"
 #include "kernels/status_macros.h"
 
 namespace ltx::cpu {
 namespace {
 
-constexpr int64_t kTaps = 12;
+constexpr int64_t kTaps = kSnakeTaps;
 /// Output samples per tile. Fewer compute more samples twice at the borders; more evict, in wide
 /// signals, the other half of each cache line before the next eight channels read it.
 constexpr int64_t kTileSamples = 64;
@@ -180,16 +181,7 @@ void SnakeNarrow(int threads, const SnakeSignal& signal, const SnakeOperands& op
 absl::StatusOr<Tensor> CpuDevice::AntiAliasedSnake(const Tensor& x, const Tensor& up,
                                                    const Tensor& down, const Tensor& alpha,
                                                    const Tensor& inverse_beta) {
-  constexpr absl::string_view kName = "AntiAliasedSnake";
-  LTX_RETURN_IF_ERROR(CheckFloat(kName, x));
-  if (x.dtype() != DType::kF32) {
-    return absl::UnimplementedError("AntiAliasedSnake: only F32 is supported");
-  }
-  if (x.rank() != 3) return OperandError(kName, "x must be [B, T, C]", {&x});
-  LTX_RETURN_IF_ERROR(CheckVector(kName, x, up, kTaps));
-  LTX_RETURN_IF_ERROR(CheckVector(kName, x, down, kTaps));
-  LTX_RETURN_IF_ERROR(CheckVector(kName, x, alpha, x.dim(2)));
-  LTX_RETURN_IF_ERROR(CheckVector(kName, x, inverse_beta, x.dim(2)));
+  LTX_RETURN_IF_ERROR(CheckAntiAliasedSnake(x, up, down, alpha, inverse_beta));
   LTX_ASSIGN_OR_RETURN(Tensor y, Allocate(x.shape(), x.dtype(), MemoryOwner::kActivations));
   if (x.num_elements() == 0) return y;
 

@@ -4,6 +4,8 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
+#include "kernels/cuda/batched_product.h"
+#include "kernels/cuda/cudnn_attention.h"
 #include "kernels/cuda/linear_plans.h"
 #include "kernels/status_macros.h"
 
@@ -20,11 +22,14 @@ absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Create(const CudaDeviceO
                        CudaContext::Create(options.ordinal, options.memory));
   auto device = absl::WrapUnique(new CudaDevice(std::move(context)));
   LTX_ASSIGN_OR_RETURN(device->staging_, Staging::Create(kStagingHalf));
+  LTX_ASSIGN_OR_RETURN(device->cudnn_attention_, CudnnAttention::Create());
   return device;
 }
 
 CudaDevice::CudaDevice(std::unique_ptr<CudaContext> context)
-    : context_(std::move(context)), linear_plans_(std::make_unique<LinearPlans>(context_.get())) {}
+    : context_(std::move(context)),
+      linear_plans_(std::make_unique<LinearPlans>(context_.get())),
+      batched_products_(std::make_unique<BatchedProducts>()) {}
 CudaDevice::~CudaDevice() = default;
 
 std::string CudaDevice::name() const { return context_->name(); }
@@ -36,7 +41,22 @@ std::string CudaDevice::description() const {
                       properties.totalGlobalMem >> 20, " MiB");
 }
 
+DeviceProperties CudaDevice::properties() const {
+  DeviceProperties properties;
+  properties.is_gpu = true;
+  properties.multiprocessors = context_->properties().multiProcessorCount;
+  properties.threads_per_multiprocessor = context_->properties().maxThreadsPerMultiProcessor;
+  return properties;
+}
+
 MemoryLedger& CudaDevice::ledger() { return context_->ledger(); }
+
+int64_t CudaDevice::SystemAvailableBytes() const {
+  size_t free = 0;
+  size_t total = 0;
+  if (!context_->MakeCurrent().ok() || cudaMemGetInfo(&free, &total) != cudaSuccess) return 0;
+  return static_cast<int64_t>(free) + context_->idle_bytes();
+}
 
 absl::StatusOr<Tensor> CudaDevice::NewLike(const Tensor& x) {
   return Allocate(x.shape(), x.dtype(), MemoryOwner::kActivations);

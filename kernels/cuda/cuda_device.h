@@ -7,12 +7,16 @@
 
 #include "kernels/cuda/context.h"
 #include "kernels/cuda/recording.h"
+#include "kernels/cuda/row_kernels.h"
 #include "kernels/cuda/staging.h"
 #include "kernels/device.h"
 
 namespace ltx::cuda {
 
+class BatchedProducts;
+class CudnnAttention;
 class LinearPlans;
+struct ConvGatherTask;
 
 struct CudaDeviceOptions {
   int ordinal = 0;
@@ -38,7 +42,9 @@ class CudaDevice final : public Device {
   // cuda_device.cc
   std::string name() const override;
   std::string description() const override;
+  DeviceProperties properties() const override;
   MemoryLedger& ledger() override;
+  int64_t SystemAvailableBytes() const override;
 
   // cuda_device_memory.cc
   absl::StatusOr<Tensor> Allocate(const Shape& shape, DType dtype, MemoryOwner owner) override;
@@ -151,6 +157,18 @@ class CudaDevice final : public Device {
  private:
   explicit CudaDevice(std::unique_ptr<CudaContext> context);
 
+  // cuda_device_conv.cc
+  absl::StatusOr<ConvWeight> PackConv(const Tensor& weight, const Tensor& bias, bool transposed,
+                                      MemoryOwner owner);
+  /// Chooses the kernel for a convolution over at least one position.
+  absl::Status RunConv(const ConvGatherTask& task);
+
+  // cuda_device_norm.cc
+  absl::StatusOr<Tensor> ModulateRows(absl::string_view operation, const Tensor& x,
+                                      const RowVectors& scale, const RowVectors& shift,
+                                      RowNormTask::Statistic statistic, float epsilon,
+                                      Activation activation);
+
   /// An activation with the shape and dtype of x.
   absl::StatusOr<Tensor> NewLike(const Tensor& x);
   /// `y` if the launches of `operation` went well.
@@ -159,6 +177,8 @@ class CudaDevice final : public Device {
   const std::unique_ptr<CudaContext> context_;
   Recorder recorder_{context_.get()};
   const std::unique_ptr<LinearPlans> linear_plans_;
+  const std::unique_ptr<BatchedProducts> batched_products_;
+  std::unique_ptr<CudnnAttention> cudnn_attention_;
   std::unique_ptr<Staging> staging_;
 };
 

@@ -1,26 +1,148 @@
+#include "kernels/cuda/attention_task.h"
+#include "kernels/cuda/batched_product.h"
 #include "kernels/cuda/cuda_device.h"
+#include "kernels/cuda/cuda_error.h"
+#include "kernels/cuda/cudnn_attention.h"
+#include "kernels/cuda/product_attention.h"
+#include "kernels/cuda/rope_kernels.h"
 #include "kernels/cuda/unimplemented.h"
+#include "kernels/op_check.h"
+#include "kernels/status_macros.h"
 
 namespace ltx::cuda {
+namespace {
 
-absl::StatusOr<Tensor> CudaDevice::NormRope(const Tensor& /*x*/,
-                                            const NormRopeOptions& /*options*/) {
-  return Unimplemented("NormRope");
+const void* DataOf(const Columns& columns) {
+  return columns.tensor.data<uint8_t>() + columns.begin * SizeOf(columns.tensor.dtype());
 }
 
-absl::StatusOr<Tensor> CudaDevice::Rope(const Tensor& /*x*/, int64_t /*heads*/,
-                                        const RopeTable& /*rope*/) {
-  return Unimplemented("Rope");
+RopeView ViewOf(const RopeTable& rope) {
+  RopeView view;
+  if (!rope.defined()) return view;
+  view.cos = rope.cos.raw();
+  view.sin = rope.sin.raw();
+  const Shape& shape = rope.cos.shape();
+  const bool split = rope.kind == RopeTable::Kind::kSplit;
+  view.kind = split ? RopeView::Kind::kSplit : RopeView::Kind::kInterleaved;
+  view.token_stride = shape.dim(-1);
+  const int64_t plane = shape.dim(-2) * shape.dim(-1);
+  // A batch or head axis of extent 1 serves all.
+  if (split && shape.dim(1) > 1) view.head_stride = plane;
+  if (shape.dim(0) > 1) view.batch_stride = (split ? shape.dim(1) : 1) * plane;
+  return view;
 }
 
-absl::StatusOr<Tensor> CudaDevice::Attention(const Columns& /*q*/, const Columns& /*k*/,
-                                             const Columns& /*v*/,
-                                             const AttentionOptions& /*options*/) {
-  return Unimplemented("Attention");
+NormRopeTask TaskFor(const Columns& x, const Columns& y, int64_t heads) {
+  NormRopeTask task;
+  task.x = DataOf(x);
+  task.y = const_cast<void*>(DataOf(y));
+  task.batch = x.tensor.dim(0);
+  task.tokens = x.tensor.dim(1);
+  task.heads = heads;
+  task.head_width = x.width / heads;
+  task.x_stride = x.pitch();
+  task.y_stride = y.pitch();
+  task.bf16 = x.tensor.dtype() == DType::kBF16;
+  return task;
 }
 
-absl::Status CudaDevice::HeadGate(Tensor* /*x*/, const Columns& /*logits*/) {
-  return Unimplemented("HeadGate");
+NormRopeTask TaskFor(const Columns& x, const Columns& y, const NormRopeOptions& options) {
+  NormRopeTask task = TaskFor(x, y, options.heads);
+  task.norm = options.span == NormRopeOptions::Span::kPerHead ? NormRopeTask::Norm::kPerHead
+                                                              : NormRopeTask::Norm::kFullWidth;
+  task.weight = options.weight.raw();
+  task.base = options.one_plus_weight ? 1.0f : 0.0f;
+  task.epsilon = options.epsilon;
+  task.rope = ViewOf(options.rope);
+  return task;
+}
+
+AttentionTask TaskFor(const Columns& q, const Columns& k, const Columns& v, const Tensor& out,
+                      const AttentionOptions& options) {
+  AttentionTask task;
+  task.q = DataOf(q);
+  task.k = DataOf(k);
+  task.v = DataOf(v);
+  task.out = out.raw();
+  task.batch = q.tensor.dim(0);
+  task.heads = options.heads;
+  task.kv_heads = options.kv_heads;
+  task.queries = q.tensor.dim(1);
+  task.keys = k.tensor.dim(1);
+  task.width = q.width / options.heads;
+  task.value_width = v.width / options.kv_heads;
+  task.q_stride = q.pitch();
+  task.k_stride = k.pitch();
+  task.v_stride = v.pitch();
+  task.out_stride = out.dim(2);
+  task.bf16 = q.tensor.dtype() == DType::kBF16;
+  task.scale = options.scale;
+  task.causal = options.causal;
+  task.window = options.window;
+  task.key_mask = options.key_mask.data<uint8_t>();
+  task.bias = options.bias.data<float>();
+  if (options.bias.defined()) {
+    task.bias_query_stride = options.bias.dim(2) == 1 ? 0 : task.keys;
+    task.bias_batch_stride = options.bias.dim(0) == 1 ? 0 : options.bias.dim(2) * task.keys;
+  }
+  return task;
+}
+
+}  // namespace
+
+absl::StatusOr<Tensor> CudaDevice::NormRope(const Tensor& x, const NormRopeOptions& options) {
+  LTX_RETURN_IF_ERROR(CheckNormRope("NormRope", x, options));
+  LTX_ASSIGN_OR_RETURN(Tensor y, NewLike(x));
+  LTX_RETURN_IF_CUDA_ERROR(LaunchNormRope(TaskFor(x, y, options), context_->stream()));
+  return y;
+}
+
+absl::StatusOr<Tensor> CudaDevice::Rope(const Tensor& x, int64_t heads, const RopeTable& rope) {
+  LTX_RETURN_IF_ERROR(CheckRope(x, heads, rope));
+  LTX_ASSIGN_OR_RETURN(Tensor y, NewLike(x));
+  NormRopeTask task = TaskFor(x, y, heads);
+  task.rope = ViewOf(rope);
+  LTX_RETURN_IF_CUDA_ERROR(LaunchNormRope(task, context_->stream()));
+  return y;
+}
+
+absl::StatusOr<Tensor> CudaDevice::Attention(const Columns& q, const Columns& k, const Columns& v,
+                                             const AttentionOptions& options) {
+  LTX_RETURN_IF_ERROR(CheckAttention(q, k, v, options));
+  const int64_t out_width = v.width / options.kv_heads * options.heads;
+  LTX_ASSIGN_OR_RETURN(Tensor out, Allocate(Shape({q.tensor.dim(0), q.tensor.dim(1), out_width}),
+                                            q.tensor.dtype(), MemoryOwner::kActivations));
+  if (out.num_elements() == 0) return out;
+  const AttentionTask task = TaskFor(q, k, v, out, options);
+  if (task.keys == 0) {
+    // Queries that see no key yield zeros.
+    LTX_RETURN_IF_CUDA_ERROR(cudaMemsetAsync(out.raw(), 0, out.num_bytes(), context_->stream()));
+    return out;
+  }
+  if (CudnnAttention::Takes(task)) {
+    LTX_RETURN_IF_ERROR(cudnn_attention_->Run(*context_, task));
+  } else {
+    LTX_RETURN_IF_ERROR(RunProductAttention(*context_, *batched_products_, task));
+  }
+  return out;
+}
+
+absl::Status CudaDevice::HeadGate(Tensor* x, const Columns& logits) {
+  LTX_RETURN_IF_ERROR(CheckHeadGate(*x, logits));
+  LTX_RETURN_IF_ERROR(context_->MakeCurrent());
+  HeadGateTask task;
+  task.x = x->raw();
+  task.logits = DataOf(logits);
+  task.y = x->raw();
+  task.rows = x->shape().num_rows();
+  task.heads = logits.width;
+  task.head_width = x->dim(2) / logits.width;
+  task.x_stride = x->dim(2);
+  task.y_stride = x->dim(2);
+  task.logit_stride = logits.pitch();
+  task.bf16 = x->dtype() == DType::kBF16;
+  LTX_RETURN_IF_CUDA_ERROR(LaunchHeadGate(task, context_->stream()));
+  return absl::OkStatus();
 }
 
 absl::Status CudaDevice::NormRopeInPlace(absl::Span<const NormRopePart> /*parts*/) {

@@ -36,6 +36,7 @@ absl::StatusOr<std::unique_ptr<Staging>> Staging::Create(int64_t half_bytes) {
     half.data = static_cast<uint8_t*>(pinned);
     LTX_RETURN_IF_CUDA_ERROR(cudaEventCreateWithFlags(&half.done, cudaEventDisableTiming));
   }
+  LTX_RETURN_IF_CUDA_ERROR(cudaEventCreateWithFlags(&staging->switched_, cudaEventDisableTiming));
   return staging;
 }
 
@@ -47,6 +48,16 @@ Staging::~Staging() {
     }
     if (half.data != nullptr) cudaFreeHost(half.data);
   }
+  if (switched_ != nullptr) cudaEventDestroy(switched_);
+}
+
+absl::Status Staging::Follow(cudaStream_t stream) {
+  if (stream_ != nullptr && stream_ != stream) {
+    LTX_RETURN_IF_CUDA_ERROR(cudaEventRecord(switched_, stream_));
+    LTX_RETURN_IF_CUDA_ERROR(cudaStreamWaitEvent(stream, switched_));
+  }
+  stream_ = stream;
+  return absl::OkStatus();
 }
 
 absl::Status Staging::Turn(cudaStream_t stream) {
@@ -58,6 +69,7 @@ absl::Status Staging::Turn(cudaStream_t stream) {
 }
 
 absl::Status Staging::Upload(absl::Span<const uint8_t> from, void* to, cudaStream_t stream) {
+  LTX_RETURN_IF_ERROR(Follow(stream));
   for (size_t at = 0; at < from.size();) {
     if (half_bytes_ - halves_[current_].used < kAlignment) LTX_RETURN_IF_ERROR(Turn(stream));
     Half& half = halves_[current_];
@@ -74,6 +86,7 @@ absl::Status Staging::Upload(absl::Span<const uint8_t> from, void* to, cudaStrea
 }
 
 absl::Status Staging::Download(const void* from, absl::Span<uint8_t> to, cudaStream_t stream) {
+  LTX_RETURN_IF_ERROR(Follow(stream));
   // Both halves are this copy's: uploads that still read them come first in the stream.
   const auto total = static_cast<int64_t>(to.size());
   const auto chunk_bytes = [&](int64_t at) { return std::min(half_bytes_, total - at); };

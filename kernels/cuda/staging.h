@@ -15,7 +15,6 @@ namespace ltx::cuda {
 
 /// Copies between ordinary host memory and the device through two halves of pinned memory: while
 /// one half travels, the other is filled or emptied. Small uploads share a half and do not wait.
-/// All copies of one Staging go through one stream.
 class Staging {
  public:
   /// Pins twice `half_bytes`. RESOURCE_EXHAUSTED if the host has no such memory to pin.
@@ -38,12 +37,17 @@ class Staging {
   };
 
   explicit Staging(int64_t half_bytes) : half_bytes_(half_bytes) {}
+  /// Makes all copies one sequence, whichever streams they are issued to.
+  absl::Status Follow(cudaStream_t stream);
   /// Turns to the other half once its last copy is done.
   absl::Status Turn(cudaStream_t stream);
 
   const int64_t half_bytes_;
   std::array<Half, 2> halves_;
   int current_ = 0;
+  /// Of the last copy, and what makes another stream wait for it.
+  cudaStream_t stream_ = nullptr;
+  cudaEvent_t switched_ = nullptr;
 };
 
 }  // namespace ltx::cuda

@@ -85,8 +85,8 @@ Parts Split(const std::string& bytes) {
 TEST(StartupTest, UnknownSettings) {
   ExpectRefusal({"--model", "no/such/folder"}, {"no/such/folder"});
   ExpectRefusal({"--model", MakeFolder()}, {"transformer"});
-  ExpectRefusal({"--device", "cuda:0"}, {"cuda:0", "CPU device only"});
-  ExpectRefusal({"--device", "tpu"}, {"tpu"});
+  ExpectRefusal({"--device", "cuda:99"}, {"device \"cuda:99\""});
+  ExpectRefusal({"--device", "tpu"}, {"tpu", "auto, cpu, cuda and cuda:N"});
   ExpectRefusal({"--no-such-flag"}, {"--no-such-flag"});
   ExpectRefusal({"--threads", "many"}, {"--threads", "many"});
   ExpectRefusal({"--threads", "-1"}, {"threads -1", "0..1024"});

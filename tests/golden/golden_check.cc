@@ -12,6 +12,7 @@
 #include <memory>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/flags/flag.h"
@@ -20,13 +21,13 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "kernels/cpu/cpu_device.h"
 #include "kernels/cpu/openmp_environment.h"
+#include "kernels/device_factory.h"
 #include "kernels/status_macros.h"
 #include "tests/golden/golden_run.h"
 #include "tests/golden/registered_components.h"
 
-ABSL_FLAG(std::string, device, "cpu", "where the engine computes: cpu");
+ABSL_FLAG(std::string, device, "cpu", "where the engine computes: auto, cpu, cuda or cuda:N");
 ABSL_FLAG(int, threads, 0, "threads of one operation; 0: one per core this process may use");
 ABSL_FLAG(std::vector<std::string>, only, {},
           "components to run: whole dotted names, or a trailing \".*\"");
@@ -71,18 +72,13 @@ absl::StatusOr<RunOptions> ReadOptions(const std::vector<char*>& arguments) {
 }
 
 absl::StatusOr<std::unique_ptr<Device>> CreateDevice() {
-  const std::string name = absl::GetFlag(FLAGS_device);
   const int threads = absl::GetFlag(FLAGS_threads);
-  if (name != "cpu") {
-    return absl::InvalidArgumentError(absl::StrCat("--device is ", name, ", legal is cpu"));
-  }
   if (threads < 0) {
     return absl::InvalidArgumentError(absl::StrCat("--threads is ", threads, ", legal from 0"));
   }
-  cpu::CpuDeviceOptions options;
-  options.threads = threads;
-  LTX_ASSIGN_OR_RETURN(std::unique_ptr<Device> device, cpu::CpuDevice::Create(options));
-  return device;
+  LTX_ASSIGN_OR_RETURN(OpenedDevice opened, OpenDevice(absl::GetFlag(FLAGS_device), threads));
+  if (!opened.why_cpu.empty()) std::cout << "on the CPU: " << opened.why_cpu << "\n";
+  return std::move(opened.device);
 }
 
 absl::StatusOr<bool> Main(const std::vector<char*>& arguments) {

@@ -1,5 +1,6 @@
 #include "tests/golden/registered_components.h"
 
+#include "tests/golden/engine_components.h"
 // Each area has its own block of includes and calls below, so that additions stay apart.
 
 // audio
@@ -14,21 +15,10 @@
 // media
 #include "tests/golden/media_components.h"
 
-// pipeline
-#include "tests/golden/pipeline_components.h"
-
-// sampler
-#include "tests/golden/sampler_components.h"
-
-// text
-#include "tests/golden/text_components.h"
-
-// video
-#include "tests/golden/video_components.h"
-
 namespace ltx::golden {
 
 ComponentRegistry RegisteredComponents() {
+  ComponentRegistry registry = EngineComponents();
   ComponentRegistry registry;
 
   // audio
@@ -42,19 +32,6 @@ ComponentRegistry RegisteredComponents() {
 
   // media
   RegisterMediaComponents(&registry);
-
-  // pipeline
-  RegisterPipelineComponents(&registry);
-
-  // sampler
-  RegisterSamplerComponents(&registry);
-
-  // text
-  RegisterTextComponents(&registry);
-
-  // video
-  RegisterVideoComponents(&registry);
-
   return registry;
 }
 

@@ -1,0 +1,57 @@
+#ifndef LTX_KERNELS_CUDA_CUDNN_ATTENTION_H_
+#define LTX_KERNELS_CUDA_CUDNN_ATTENTION_H_
+
+#include <cudnn.h>
+
+#include <array>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "kernels/cuda/attention_task.h"
+#include "kernels/cuda/context.h"
+
+namespace ltx::cuda {
+
+/// Fused attention by cuDNN's graph API, one plan per form of the operands. Plans take tens of
+/// milliseconds to make, so the last used ones are kept.
+class CudnnAttention {
+ public:
+  /// INTERNAL if cuDNN cannot be started.
+  static absl::StatusOr<std::unique_ptr<CudnnAttention>> Create();
+  ~CudnnAttention();
+  CudnnAttention(const CudnnAttention&) = delete;
+  CudnnAttention& operator=(const CudnnAttention&) = delete;
+
+  /// True for what cuDNN is asked to do: bf16; heads of 64, 128 or 256, values as wide; addresses
+  /// of whole 16-byte packs; no key mask and no bias; a window only together with causality.
+  static bool Takes(const AttentionTask& task);
+
+  /// Runs a task that Takes(). INTERNAL with cuDNN's message if it refuses all the same;
+  /// RESOURCE_EXHAUSTED if there is no workspace.
+  absl::Status Run(CudaContext& context, const AttentionTask& task);
+
+ private:
+  struct Plan;
+  /// Every number of a task that a plan is made for.
+  using Key = std::array<int64_t, 13>;
+  using Entry = std::pair<Key, std::unique_ptr<Plan>>;
+
+  explicit CudnnAttention(cudnnHandle_t handle);
+  static Key KeyOf(const AttentionTask& task);
+  absl::StatusOr<std::unique_ptr<Plan>> MakePlan(const AttentionTask& task) const;
+  absl::StatusOr<const Plan*> FindPlan(const AttentionTask& task);
+
+  const cudnnHandle_t handle_;
+  /// The last used first.
+  std::list<Entry> plans_;
+  absl::flat_hash_map<Key, std::list<Entry>::iterator> places_;
+};
+
+}  // namespace ltx::cuda
+
+#endif  // LTX_KERNELS_CUDA_CUDNN_ATTENTION_H_

@@ -1,0 +1,122 @@
+#include <array>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/status_macros.h"
+#include "tests/cuda/conformance.h"
+
+namespace ltx::cuda {
+namespace {
+
+constexpr DType kFloats[] = {DType::kF32, DType::kBF16};
+
+using Convolutions = ConformanceTest;
+
+struct ConvCase {
+  const char* name;
+  Shape input;  ///< [B, spatial..., C]
+  int64_t out;
+  Shape kernel;
+  std::array<AxisGeometry, 3> axes;
+};
+
+AxisGeometry Axis(int64_t stride, int64_t dilation, int64_t before, int64_t after,
+                  PadMode mode = PadMode::kZeros) {
+  AxisGeometry axis;
+  axis.stride = stride;
+  axis.dilation = dilation;
+  axis.pad_before = before;
+  axis.pad_after = after;
+  axis.pad_mode = mode;
+  return axis;
+}
+
+std::vector<ConvCase> Cases() {
+  const AxisGeometry same = Axis(1, 1, 1, 1);
+  const AxisGeometry causal = Axis(1, 1, 2, 0, PadMode::kReplicate);
+  const AxisGeometry reflect = Axis(1, 1, 1, 1, PadMode::kReflect);
+  return {
+      {"causal3d", {1, 4, 9, 11, 32}, 48, {3, 3, 3}, {causal, same, same}},
+      {"reflect3d", {2, 3, 6, 7, 24}, 17, {3, 3, 3}, {causal, reflect, reflect}},
+      {"wide3d", {1, 5, 16, 16, 128}, 128, {3, 3, 3}, {causal, same, same}},
+      {"stride3d",
+       {1, 5, 8, 10, 16},
+       40,
+       {3, 3, 3},
+       {Axis(2, 1, 2, 0, PadMode::kReplicate), Axis(2, 1, 1, 1), Axis(2, 1, 1, 1)}},
+      {"one3d", {1, 3, 5, 5, 64}, 96, {1, 1, 1}, {}},
+      {"rgb_in", {1, 3, 12, 12, 3}, 32, {3, 3, 3}, {causal, same, same}},
+      {"rgb_out", {1, 3, 12, 12, 64}, 3, {3, 3, 3}, {causal, same, same}},
+      {"circular2d", {2, 9, 9, 20}, 12, {3, 3}, {Axis(1, 1, 1, 1, PadMode::kCircular), same, {}}},
+      {"causal2d", {1, 17, 16, 64}, 64, {3, 3}, {Axis(1, 1, 2, 0), same, {}}},
+      {"stride2d", {2, 12, 15, 32}, 64, {4, 4}, {Axis(2, 1, 1, 1), Axis(2, 1, 1, 1), {}}},
+      {"dilated1d", {2, 100, 48}, 48, {7}, {Axis(1, 3, 9, 9), {}, {}}},
+      {"stft1d", {1, 2000, 1}, 66, {512}, {Axis(80, 1, 216, 216), {}, {}}},
+      {"wide1d", {1, 300, 512}, 256, {3}, {same, {}, {}}},
+      {"single", {1, 1, 1}, 1, {1}, {}},
+      {"empty_batch", {0, 5, 8}, 8, {3}, {same, {}, {}}},
+      {"no_channels", {1, 5, 0}, 8, {3}, {same, {}, {}}},
+  };
+}
+
+TEST_F(Convolutions, Shapes) {
+  for (const DType dtype : kFloats) {
+    for (const ConvCase& c : Cases()) {
+      std::vector<int64_t> weight = {c.out, c.input.dim(-1)};
+      weight.insert(weight.end(), c.kernel.dims().begin(), c.kernel.dims().end());
+      const std::vector<Operand> operands = {
+          Normal(c.input, dtype), Normal(Shape(weight), dtype, 0.2f), Normal({c.out}, dtype)};
+      for (const Activation activation : {Activation::kNone, Activation::kSilu}) {
+        for (const bool bias : {true, false}) {
+          const std::string at = absl::StrCat(c.name, bias ? " bias" : "", " act ",
+                                              static_cast<int>(activation), " ", DTypeName(dtype));
+          const auto op = [&](Device& d, Operands t, bool residual) -> absl::StatusOr<Tensor> {
+            LTX_ASSIGN_OR_RETURN(
+                const ConvWeight prepared,
+                d.PrepareConv(t[1], bias ? t[2] : Tensor(), MemoryOwner::kWeightsVideoVae));
+            ConvOptions options;
+            options.axes = c.axes;
+            options.activation = activation;
+            if (residual) {
+              LTX_ASSIGN_OR_RETURN(options.residual, d.Conv(t[0], prepared, options));
+            }
+            return d.Conv(t[0], prepared, options);
+          };
+          Check("Conv " + at, operands, CloseSum(dtype),
+                [&](Device& d, Operands t) { return op(d, t, false); });
+          // The residual comes from the operation itself, so its error counts twice.
+          const Bound twice = {2 * CloseSum(dtype).relative, 2 * CloseSum(dtype).absolute};
+          Check("Conv residual " + at, operands, twice,
+                [&](Device& d, Operands t) { return op(d, t, true); });
+        }
+      }
+    }
+  }
+}
+
+TEST_F(Convolutions, Transposed) {
+  struct Case {
+    int64_t batch, length, in, out, kernel, stride, padding;
+  };
+  for (const DType dtype : kFloats) {
+    for (const Case& c :
+         {Case{1, 20, 32, 16, 16, 8, 4}, Case{2, 7, 24, 12, 11, 5, 3},
+          Case{1, 100, 512, 256, 4, 2, 1}, Case{1, 1, 4, 4, 3, 2, 0}, Case{1, 9, 8, 8, 2, 3, 0},
+          Case{1, 0, 8, 8, 4, 2, 1}, Case{1, 3, 8, 5, 4, 2, 5}}) {
+      Check(absl::StrCat("ConvTranspose1d ", c.batch, " ", c.length, " ", c.in, "->", c.out, " k ",
+                         c.kernel, " s ", c.stride, " p ", c.padding, " ", DTypeName(dtype)),
+            {Normal({c.batch, c.length, c.in}, dtype), Normal({c.in, c.out, c.kernel}, dtype, 0.2f),
+             Normal({c.out}, dtype)},
+            CloseSum(dtype), [&](Device& d, Operands t) -> absl::StatusOr<Tensor> {
+              LTX_ASSIGN_OR_RETURN(
+                  const ConvWeight prepared,
+                  d.PrepareConvTranspose1d(t[1], t[2], MemoryOwner::kWeightsAudioVae));
+              return d.ConvTranspose1d(t[0], prepared, c.stride, c.padding);
+            });
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ltx::cuda

@@ -1,0 +1,103 @@
+#include <array>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/status_macros.h"
+#include "tests/cuda/conformance.h"
+
+namespace ltx::cuda {
+namespace {
+
+constexpr DType kFloats[] = {DType::kF32, DType::kBF16};
+
+using Linears = ConformanceTest;
+
+absl::StatusOr<Tensor> Apply(Device& device, absl::Span<const Tensor> t, Activation activation) {
+  LTX_ASSIGN_OR_RETURN(const LinearWeight weight,
+                       device.PrepareLinear(t[1], t[2], MemoryOwner::kWeightsDit));
+  LinearOptions options;
+  options.activation = activation;
+  return device.Linear(t[0], weight, options);
+}
+
+TEST_F(Linears, ShapesAndActivations) {
+  for (const DType dtype : kFloats) {
+    for (const auto& [rows, in, out] : std::vector<std::array<int64_t, 3>>{{1, 1, 1},
+                                                                           {1, 64, 32},
+                                                                           {5, 33, 17},
+                                                                           {7, 1, 3},
+                                                                           {3, 5, 1},
+                                                                           {17, 128, 96},
+                                                                           {64, 127, 65},
+                                                                           {256, 512, 384},
+                                                                           {1, 4096, 640},
+                                                                           {1000, 256, 1024},
+                                                                           {0, 8, 4},
+                                                                           {4, 0, 6},
+                                                                           {4, 8, 0}}) {
+      const std::vector<Operand> operands = {
+          Normal({rows, in}, dtype), Normal({out, in}, dtype, 0.2f), Normal({out}, dtype, 0.2f)};
+      const std::vector<Operand> no_bias = {operands[0], operands[1], {}};
+      for (const Activation activation :
+           {Activation::kNone, Activation::kSilu, Activation::kGeluTanh, Activation::kTanh,
+            Activation::kSigmoid}) {
+        const std::string at = absl::StrCat(rows, " ", in, " ", out, " act ",
+                                            static_cast<int>(activation), " ", DTypeName(dtype));
+        const auto op = [&](Device& d, Operands t) { return Apply(d, t, activation); };
+        Check("Linear bias " + at, operands, CloseSum(dtype), op);
+        Check("Linear plain " + at, no_bias, CloseSum(dtype), op);
+      }
+    }
+  }
+}
+
+TEST_F(Linears, BatchesAndViews) {
+  for (const DType dtype : kFloats) {
+    Check(absl::StrCat("Linear batches ", DTypeName(dtype)),
+          {Normal({2, 3, 5, 48}, dtype), Normal({24, 48}, dtype), Normal({24}, dtype)},
+          CloseSum(dtype), [](Device& d, Operands t) { return Apply(d, t, Activation::kNone); });
+    // The second row starts at an odd multiple of the element's size.
+    Check(absl::StrCat("Linear view ", DTypeName(dtype)),
+          {Normal({9, 33}, dtype), Normal({20, 33}, dtype), Normal({20}, dtype)}, CloseSum(dtype),
+          [](Device& d, Operands t) -> absl::StatusOr<Tensor> {
+            LTX_ASSIGN_OR_RETURN(const Tensor rows, t[0].Rows(1, 8));
+            return Apply(d, {rows, t[1], t[2]}, Activation::kGeluTanh);
+          });
+  }
+}
+
+TEST_F(Linears, ProductsOfF32AreNotRoundedToTf32) {
+  // 1 + 2^-12 has no TF32: rounded operands would give 1.
+  const std::vector<float> ones(64 * 64, 1.0f / 64.0f);
+  std::vector<float> fine(128 * 64, 1.0f + 0x1p-12f);
+  Check("Linear tf32", {Values(fine, {128, 64}), Values(ones, {64, 64}), {}}, {1e-6, 0.0},
+        [](Device& d, Operands t) { return Apply(d, t, Activation::kNone); });
+}
+
+TEST_F(Linears, TheSameBitsEveryTime) {
+  // Large enough for the choice among algorithms.
+  for (const DType dtype : kFloats) {
+    const auto operands = Upload(
+        gpu(), {Normal({512, 768}, dtype), Normal({1024, 768}, dtype), Normal({1024}, dtype)});
+    ASSERT_TRUE(operands.ok());
+    std::vector<std::vector<uint8_t>> results;
+    for (int fresh = 0; fresh < 2; ++fresh) {
+      for (int run = 0; run < 2; ++run) {
+        const auto y = Apply(gpu(), *operands, Activation::kGeluTanh);
+        ASSERT_TRUE(y.ok()) << y.status();
+        results.emplace_back(y->num_bytes());
+        ASSERT_TRUE(gpu().Download(*y, absl::MakeSpan(results.back())).ok());
+      }
+      auto other = CudaDevice::Create({});
+      ASSERT_TRUE(other.ok()) << other.status();
+      const auto y = Apply(**other, *operands, Activation::kGeluTanh);
+      ASSERT_TRUE(y.ok()) << y.status();
+      results.emplace_back(y->num_bytes());
+      ASSERT_TRUE((*other)->Download(*y, absl::MakeSpan(results.back())).ok());
+    }
+    for (const auto& result : results)
+      EXPECT_EQ(result, results[0]) << "Linear " << DTypeName(dtype);
+  }
+}
+
+}  // namespace
+}  // namespace ltx::cuda
