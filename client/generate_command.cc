@@ -9,9 +9,13 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "client/commands.h"
+#include "client/connection.h"
 #include "client/failure.h"
 #include "client/json_output.h"
 #include "client/progress_line.h"
@@ -20,13 +24,11 @@
 namespace ltx::client {
 namespace {
 
-/// How long a server may take to accept the connection.
-constexpr absl::Duration kConnectTimeout = absl::Seconds(10);
-
 /// What the flags say. Unset ones are left to the server.
 struct Flags {
-  std::string server = "localhost:50051";
+  Connection connection;
   std::string output;
+  std::vector<std::string> conditions;
   std::string noise_generator;
   std::string noise_dtype;
   double deadline_seconds = 0;
@@ -86,7 +88,7 @@ int RunGenerate(const Flags& flags) {
   // Before the watcher, which may use it until its own end.
   absl::StatusOr<std::unique_ptr<VideoClient>> client;
   InterruptWatcher interrupts;
-  client = VideoClient::Connect(flags.server, kConnectTimeout);
+  client = Connect(flags.connection);
   if (!client.ok()) return Fail(client.status());
   interrupts.Watch(client->get());
   ProgressDisplay display(stderr, isatty(STDERR_FILENO) == 1);
@@ -183,16 +185,43 @@ void MapNoiseFlags(Flags* flags) {
   }
 }
 
+absl::Status ParseCondition(const std::string& text, v1::ConditionRef* reference) {
+  const std::vector<std::string> parts = absl::StrSplit(text, ',');
+  const absl::Status bad = absl::InvalidArgumentError(
+      absl::StrCat("--condition \"", text, "\" is not HANDLE,ROLE[,FRAME[,STRENGTH]]"));
+  if (parts.size() < 2 || parts.size() > 4) return bad;
+  reference->set_handle(parts[0]);
+  v1::ConditionRole role;
+  const std::string name = "CONDITION_ROLE_" + absl::AsciiStrToUpper(parts[1]);
+  if (!v1::ConditionRole_Parse(name, &role)) return bad;
+  reference->set_role(role);
+  int32_t frame = 0;
+  if (parts.size() > 2 && !absl::SimpleAtoi(parts[2], &frame)) return bad;
+  reference->set_frame_index(frame);
+  double strength = 1;
+  if (parts.size() > 3 && !absl::SimpleAtod(parts[3], &strength)) return bad;
+  if (parts.size() > 3) reference->set_strength(strength);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 Command AddGenerateCommand(CLI::App* app) {
   const auto flags = std::make_shared<Flags>();
   CLI::App* command = app->add_subcommand("generate", "Generate a clip from a prompt");
-  command->add_option("--server", flags->server, "HOST:PORT of the server")->capture_default_str();
+  AddConnectionFlags(command, &flags->connection);
+  CLI::App* const prompt = command->add_option_group("prompt", "What to generate");
+  prompt->require_option(1);
   Optional<std::string>(
-      command, "--prompt", [flags](const std::string& v) { flags->request.set_prompt(v); },
-      "What to show and to be heard")
-      ->required();
+      prompt, "--prompt", [flags](const std::string& v) { flags->request.set_prompt(v); },
+      "What to show and to be heard");
+  Optional<std::string>(
+      prompt, "--prompt-handle",
+      [flags](const std::string& v) { flags->request.set_prompt_handle(v); },
+      "Handle of an uploaded prompt");
+  command->add_option("--condition", flags->conditions,
+                      "HANDLE,ROLE[,FRAME[,STRENGTH]] of uploaded material; ROLE is frame, "
+                      "reference or source; may be repeated");
   command->add_option("--output", flags->output, "File to write: .mp4, or .png for one frame");
   Optional<std::string>(
       command, "--server-output",
@@ -211,6 +240,10 @@ Command AddGenerateCommand(CLI::App* app) {
   return [flags] {
     if (flags->output.empty() == flags->request.output_path().empty()) {
       return Fail(absl::InvalidArgumentError("give either --output or --server-output"));
+    }
+    for (const std::string& text : flags->conditions) {
+      const absl::Status status = ParseCondition(text, flags->request.add_conditions());
+      if (!status.ok()) return Fail(status);
     }
     MapNoiseFlags(flags.get());
     return RunGenerate(*flags);

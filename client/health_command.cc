@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_join.h"
 #include "client/commands.h"
+#include "client/connection.h"
 #include "client/failure.h"
 #include "client/json_output.h"
 #include "client/progress_line.h"
@@ -13,7 +14,7 @@ namespace ltx::client {
 namespace {
 
 struct Flags {
-  std::string server = "localhost:50051";
+  Connection connection;
   double timeout_seconds = 5;
   bool json = false;
 };
@@ -51,7 +52,9 @@ void PrintHealth(const v1::HealthResponse& health) {
 
 int RunHealth(const Flags& flags) {
   const absl::Duration timeout = absl::Seconds(flags.timeout_seconds);
-  const auto client = VideoClient::Connect(flags.server, timeout);
+  Connection connection = flags.connection;
+  connection.channel.timeout = timeout;
+  const auto client = Connect(connection);
   if (!client.ok()) return Fail(client.status());
   const auto health = (*client)->Health(timeout);
   if (!health.ok()) return Fail(health.status());
@@ -68,7 +71,7 @@ int RunHealth(const Flags& flags) {
 Command AddHealthCommand(CLI::App* app) {
   const auto flags = std::make_shared<Flags>();
   CLI::App* command = app->add_subcommand("health", "Model, device, memory and queue of a server");
-  command->add_option("--server", flags->server, "HOST:PORT of the server")->capture_default_str();
+  AddConnectionFlags(command, &flags->connection);
   command->add_option("--timeout", flags->timeout_seconds, "Seconds to wait for an answer")
       ->capture_default_str();
   command->add_flag("--json", flags->json, "Print the answer as JSON");

@@ -11,6 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "client/channel.h"
 #include "engine/media/atomic_file.h"
 #include "engine/media/sha256.h"
 #include "google/rpc/error_details.pb.h"
@@ -106,12 +107,13 @@ VideoClient::VideoClient(const std::shared_ptr<grpc::Channel>& channel)
 
 absl::StatusOr<std::unique_ptr<VideoClient>> VideoClient::Connect(const std::string& address,
                                                                   absl::Duration timeout) {
-  const std::shared_ptr<grpc::Channel> channel =
-      grpc::CreateChannel(address, grpc::InsecureChannelCredentials());
-  if (!channel->WaitForConnected(absl::ToChronoTime(absl::Now() + timeout))) {
-    return absl::UnavailableError(
-        absl::StrCat("no server answers at ", address, " within ", absl::FormatDuration(timeout)));
-  }
+  ChannelOptions options;
+  options.timeout = timeout;
+  LTX_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::Channel> channel, OpenChannel(address, options));
+  return Over(channel);
+}
+
+std::unique_ptr<VideoClient> VideoClient::Over(const std::shared_ptr<grpc::Channel>& channel) {
   return std::unique_ptr<VideoClient>(new VideoClient(channel));
 }
 

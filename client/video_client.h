@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "proto/ltx/v1/video_service.grpc.pb.h"
 
@@ -27,6 +28,9 @@ class VideoClient {
   /// `address` is HOST:PORT. UNAVAILABLE if nobody answers within `timeout`.
   static absl::StatusOr<std::unique_ptr<VideoClient>> Connect(const std::string& address,
                                                               absl::Duration timeout);
+
+  /// Over a channel of OpenChannel(), with TLS and a token.
+  static std::unique_ptr<VideoClient> Over(const std::shared_ptr<grpc::Channel>& channel);
 
   struct GenerateOptions {
     /// Called for every event but media chunks, on the calling thread.
@@ -55,7 +59,17 @@ class VideoClient {
   /// The server's rungs, planned as requests like this one.
   absl::StatusOr<v1::ListRungsResponse> Rungs(const v1::GenerateVideoRequest& request);
 
+  /// Uploads the content of a file, or a prompt, to condition on. `kind` may be unspecified: the
+  /// content tells. Any status of the service; NOT_FOUND if the file cannot be read.
+  absl::StatusOr<v1::ConditionResponse> UploadFile(const std::string& path, v1::ConditionKind kind,
+                                                   absl::Duration timeout);
+  absl::StatusOr<v1::ConditionResponse> UploadPrompt(const std::string& prompt,
+                                                     absl::Duration timeout);
+  absl::Status DeleteCondition(const std::string& handle, absl::Duration timeout);
+
  private:
+  absl::StatusOr<v1::ConditionResponse> Upload(v1::ConditionHeader header,
+                                               absl::string_view content, absl::Duration timeout);
   explicit VideoClient(const std::shared_ptr<grpc::Channel>& channel);
 
   struct Running;

@@ -10,9 +10,11 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "kernels/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "proto/ltx/version.h"
+#include "server/auth/listen_credentials.h"
 
 namespace ltx::server {
 namespace {
@@ -68,6 +70,45 @@ absl::Status Assign(const std::string& key, const json& value, std::vector<std::
   }
   *field = std::move(items);
   return absl::OkStatus();
+}
+
+/// Calls visit(json key, field, help) for the bounds of uploads.
+template <typename Visitor>
+void VisitConditionFields(ConditionConfig* config, const Visitor& visit) {
+  visit("condition_store_bytes", &config->store_bytes, "Host memory for uploads");
+  visit("condition_tenant_bytes", &config->tenant_bytes, "Host memory for uploads of one tenant");
+  visit("condition_max_bytes", &config->max_bytes, "Largest upload");
+  visit("condition_max_pixels", &config->max_pixels, "Largest picture or frame");
+  visit("condition_max_frames", &config->max_frames, "Longest clip, in frames");
+  visit("condition_max_seconds", &config->max_seconds, "Longest sound, in seconds");
+  visit("condition_max_decoded_bytes", &config->max_decoded_bytes,
+        "All frames of a clip as RGB, in bytes");
+  visit("condition_ttl_seconds", &config->ttl_seconds, "Seconds from the last use to forgetting");
+  visit("condition_max_uploads", &config->max_uploads, "Uploads at a time");
+  visit("condition_upload_seconds", &config->upload_seconds,
+        "Seconds for one upload, decoding included");
+}
+
+/// The same for who may call, and how much of it.
+template <typename Visitor>
+void VisitSecurityFields(ServerConfig* config, const Visitor& visit) {
+  visit("tls_cert", &config->tls_cert, "PEM file of the server's certificate chain");
+  visit("tls_key", &config->tls_key, "PEM file of the server's key");
+  visit("tls_client_ca", &config->tls_client_ca,
+        "PEM file of the authorities whose certificates clients must show");
+  visit("token_file", &config->token_file, "File of bearer tokens, one TENANT TOKEN a line");
+  visit("allow_insecure_token", &config->allow_insecure_token,
+        "Take tokens without TLS on a port that other machines reach (true or false)");
+  visit("tenant_max_jobs", &config->tenant_max_jobs,
+        "Jobs of one tenant that may wait and run at a time; 0: as many as the queue takes");
+  visit("max_message_bytes", &config->max_message_bytes, "Largest message from a client");
+  visit("max_concurrent_streams", &config->max_concurrent_streams,
+        "Calls at a time on one connection");
+}
+
+/// --condition-max-bytes for condition_max_bytes.
+std::string FlagOf(const std::string& key) {
+  return absl::StrCat("--", absl::StrReplaceAll(key, {{"_", "-"}}));
 }
 
 absl::Status Assign(const std::string& key, const json& value,
@@ -134,6 +175,10 @@ void VisitFields(ServerConfig* config, const Visitor& visit) {
   visit("rungs", &config->rungs);
   visit("memory_budget_bytes", &config->memory_budget_bytes);
   visit("calibration_seconds", &config->calibration_seconds);
+  VisitConditionFields(&config->condition, [&visit](const std::string& key, auto* field,
+                                                    const char*) { visit(key, field); });
+  VisitSecurityFields(
+      config, [&visit](const std::string& key, auto* field, const char*) { visit(key, field); });
   visit("reflection", &config->reflection);
   visit("log_level", &config->log_level);
   visit("log_format", &config->log_format);
@@ -186,6 +231,43 @@ void DeclareJobFlags(ServerConfig* config, CLI::App* app) {
   app->add_option("--job-history", config->job_history, "Finished jobs to remember at the most");
 }
 
+absl::Status RequireRange(absl::string_view key, int64_t value, int64_t low, int64_t high) {
+  if (value >= low && value <= high) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(key, " ", value, " is not in ", low, "..", high));
+}
+
+absl::Status ValidateConditions(ConditionConfig condition) {
+  absl::Status status;
+  VisitConditionFields(&condition, [&status](const std::string& key, auto* field, const char*) {
+    // Not a number fails too.
+    if (*field > 0 && std::isfinite(static_cast<double>(*field))) return;
+    status.Update(
+        absl::InvalidArgumentError(absl::StrCat(key, " ", *field, " is not positive and finite")));
+  });
+  return status;
+}
+
+absl::Status ValidateSecurity(const ServerConfig& config) {
+  if (config.tls_cert.empty() != config.tls_key.empty()) {
+    return absl::InvalidArgumentError("tls_cert and tls_key belong together: give both or none");
+  }
+  if (config.tls_cert.empty() && !config.tls_client_ca.empty()) {
+    return absl::InvalidArgumentError("tls_client_ca needs tls_cert and tls_key");
+  }
+  if (!config.token_file.empty() && config.tls_cert.empty() && !config.allow_insecure_token &&
+      !IsLoopback(config.listen)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("token_file: tokens would come to ", config.listen,
+                     " in the clear; use tls_cert and tls_key, listen on loopback, or set "
+                     "allow_insecure_token"));
+  }
+  LTX_RETURN_IF_ERROR(RequireRange("tenant_max_jobs", config.tenant_max_jobs, 0, 100000));
+  // A prompt has 16 KiB; protobuf itself ends at 2 GiB.
+  LTX_RETURN_IF_ERROR(
+      RequireRange("max_message_bytes", config.max_message_bytes, 64 << 10, 1 << 30));
+  return RequireRange("max_concurrent_streams", config.max_concurrent_streams, 1, 100000);
+}
+
 /// Declares the flags on `app`, bound to `config`.
 void DeclareFlags(ServerConfig* config, std::string* config_file, CLI::App* app) {
   app->add_option("--listen", config->listen, "HOST:PORT to serve on; port 0: any free one");
@@ -212,6 +294,13 @@ void DeclareFlags(ServerConfig* config, std::string* config_file, CLI::App* app)
                   "available at the start");
   app->add_option("--calibration-seconds", config->calibration_seconds,
                   "Most seconds to measure what work costs before the server is ready; 0: none");
+  VisitConditionFields(&config->condition,
+                       [app](const std::string& key, auto* field, const std::string& help) {
+                         app->add_option(FlagOf(key), *field, help);
+                       });
+  VisitSecurityFields(config, [app](const std::string& key, auto* field, const std::string& help) {
+    app->add_option(FlagOf(key), *field, help);
+  });
   app->add_option("--reflection", config->reflection, "Server reflection (true or false)");
   app->add_option("--log-level", config->log_level, "trace, debug, info, warn or error");
   app->add_option("--log-format", config->log_format, "text or json");
@@ -309,6 +398,8 @@ absl::Status ValidateConfig(const ServerConfig& config) {
     return absl::InvalidArgumentError(
         absl::StrCat("prompt_cache_bytes ", config.prompt_cache_bytes, " is negative"));
   }
+  LTX_RETURN_IF_ERROR(ValidateConditions(config.condition));
+  LTX_RETURN_IF_ERROR(ValidateSecurity(config));
   LTX_RETURN_IF_ERROR(ValidateJobs(config));
   LTX_RETURN_IF_ERROR(ValidateGovernor(config));
   if (!std::isfinite(config.drain_seconds) || config.drain_seconds < 0) {

@@ -13,6 +13,27 @@
 
 namespace ltx::server {
 
+/// Bounds of what clients upload to condition on.
+struct ConditionConfig {
+  /// Host memory for uploads, those under way included, in all and of one tenant.
+  int64_t store_bytes = int64_t{1} << 30;
+  int64_t tenant_bytes = int64_t{1} << 30;
+  /// Of one upload.
+  int64_t max_bytes = int64_t{256} << 20;
+  /// Width times height of a picture or a frame; frames and seconds of a clip or a sound.
+  int64_t max_pixels = int64_t{4096} * 4096;
+  int64_t max_frames = 1001;
+  double max_seconds = 120;
+  /// All frames of a clip as RGB: what decoding it costs.
+  int64_t max_decoded_bytes = int64_t{8} << 30;
+  /// After the last use.
+  double ttl_seconds = 3600;
+  /// At a time.
+  int max_uploads = 8;
+  /// For one upload, decoding included.
+  double upload_seconds = 120;
+};
+
 /// Everything that can be set from outside. Each field is a flag (--output-root) and a key of the
 /// JSON file (output_roots); flags win. docs/configuration.md lists them.
 struct ServerConfig {
@@ -60,6 +81,23 @@ struct ServerConfig {
   /// Most seconds to measure what work costs before the server is ready; 0: projections of time
   /// start with the first requests. Nothing is measured where state_dir has it already.
   double calibration_seconds = 2.0;
+  ConditionConfig condition;
+  /// PEM files of the server's certificate chain and key; empty: no TLS.
+  std::string tls_cert;
+  std::string tls_key;
+  /// PEM file of the authorities whose certificates clients must show; empty: none is asked for.
+  std::string tls_client_ca;
+  /// File of bearer tokens, one "TENANT TOKEN" a line; empty: none is asked for.
+  std::string token_file;
+  /// Take tokens without TLS on a port that other machines reach, e.g. behind a proxy that ends
+  /// TLS.
+  bool allow_insecure_token = false;
+  /// Jobs of one tenant that may wait and run at a time; 0: as many as the queue takes.
+  int tenant_max_jobs = 0;
+  /// Largest message that a client may send.
+  int max_message_bytes = 4 << 20;
+  /// Calls at a time on one connection.
+  int max_concurrent_streams = 128;
   /// Server reflection, for tools such as grpcurl.
   bool reflection = true;
   /// "trace", "debug", "info", "warn", "error".

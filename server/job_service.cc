@@ -3,6 +3,7 @@
 #include <memory>
 #include <utility>
 
+#include "kernels/status_macros.h"
 #include "server/jobs/job_stream.h"
 #include "server/wire_status.h"
 
@@ -25,23 +26,35 @@ grpc::ServerUnaryReactor* AnswerJob(grpc::CallbackServerContext* context,
 
 }  // namespace
 
+absl::StatusOr<std::shared_ptr<Job>> JobService::Find(const grpc::CallbackServerContext& context,
+                                                      const std::string& job_id) const {
+  LTX_ASSIGN_OR_RETURN(const std::string tenant, authenticator_->Authenticate(context));
+  LTX_ASSIGN_OR_RETURN(std::shared_ptr<Job> job, jobs_->Find(job_id));
+  if (!authenticator_->identifies() || job->tenant() == tenant) return job;
+  return JobManager::Unknown(job_id);
+}
+
 grpc::ServerUnaryReactor* JobService::GetJob(grpc::CallbackServerContext* context,
                                              const v1::GetJobRequest* request, v1::Job* response) {
-  return AnswerJob(context, jobs_->Find(request->job_id()), response);
+  return AnswerJob(context, Find(*context, request->job_id()), response);
 }
 
 grpc::ServerUnaryReactor* JobService::ListJobs(grpc::CallbackServerContext* context,
                                                const v1::ListJobsRequest* request,
                                                v1::ListJobsResponse* response) {
-  absl::StatusOr<v1::ListJobsResponse> page = jobs_->List(*request);
+  const absl::StatusOr<std::string> tenant = authenticator_->Authenticate(*context);
+  if (!tenant.ok()) return Answer(context, tenant.status());
+  v1::ListJobsRequest mine = *request;
+  if (authenticator_->identifies()) mine.set_tenant(*tenant);
+  absl::StatusOr<v1::ListJobsResponse> page = jobs_->List(mine);
   if (page.ok()) *response = *std::move(page);
   return Answer(context, page.status());
 }
 
 grpc::ServerWriteReactor<v1::GenerateVideoEvent>* JobService::WatchJob(
-    grpc::CallbackServerContext*, const v1::WatchJobRequest* request) {
+    grpc::CallbackServerContext* context, const v1::WatchJobRequest* request) {
   const std::shared_ptr<JobStream> stream = JobStream::Create();
-  const absl::StatusOr<std::shared_ptr<Job>> job = jobs_->Find(request->job_id());
+  const absl::StatusOr<std::shared_ptr<Job>> job = Find(*context, request->job_id());
   if (!job.ok()) {
     stream->Refuse(job.status());
     return stream.get();
@@ -58,13 +71,16 @@ grpc::ServerWriteReactor<v1::GenerateVideoEvent>* JobService::WatchJob(
 grpc::ServerUnaryReactor* JobService::CancelJob(grpc::CallbackServerContext* context,
                                                 const v1::CancelJobRequest* request,
                                                 v1::Job* response) {
-  return AnswerJob(context, jobs_->Cancel(request->job_id()), response);
+  absl::StatusOr<std::shared_ptr<Job>> job = Find(*context, request->job_id());
+  if (job.ok()) job = jobs_->Cancel(request->job_id());
+  return AnswerJob(context, job, response);
 }
 
 grpc::ServerUnaryReactor* JobService::DeleteJob(grpc::CallbackServerContext* context,
                                                 const v1::DeleteJobRequest* request,
                                                 v1::DeleteJobResponse*) {
-  return Answer(context, jobs_->Delete(request->job_id()));
+  const absl::Status found = Find(*context, request->job_id()).status();
+  return Answer(context, found.ok() ? jobs_->Delete(request->job_id()) : found);
 }
 
 }  // namespace ltx::server

@@ -36,6 +36,19 @@ inline constexpr absl::string_view kReasonDeadlineProjection = "DEADLINE_CANNOT_
 /// Not a refusal: it fits, but not beside the jobs that have the memory now.
 inline constexpr absl::string_view kReasonMemoryHeld = "MEMORY_HELD_BY_OTHERS";
 
+/// No uploaded material under that handle: never there, deleted, expired or evicted.
+inline constexpr absl::string_view kReasonConditionNotFound = "CONDITION_NOT_FOUND";
+/// No room for an upload, or too many at once.
+inline constexpr absl::string_view kReasonConditionStoreFull = "CONDITION_STORE_FULL";
+/// An upload that does not keep the protocol, or is not what its header announced.
+inline constexpr absl::string_view kReasonConditionUpload = "CONDITION_UPLOAD";
+/// A call without a token, with one that nobody has, or of one tenant in the name of another.
+inline constexpr absl::string_view kReasonTokenMissing = "TOKEN_MISSING";
+inline constexpr absl::string_view kReasonTokenUnknown = "TOKEN_UNKNOWN";
+inline constexpr absl::string_view kReasonTenantMismatch = "TENANT_MISMATCH";
+/// A tenant wants more than its share.
+inline constexpr absl::string_view kReasonTenantQuota = "TENANT_QUOTA";
+
 }  // namespace ltx::server
 
 #endif  // LTX_SERVER_REASONS_H_

@@ -103,6 +103,17 @@ absl::StatusOr<pipeline::GenerationRequest> FromWire(const v1::GenerateVideoRequ
   }
   LTX_RETURN_IF_ERROR(MapNoise(request, &mapped));
   MapGuidance(request, &mapped);
+  if (!request.conditions().empty()) {
+    const std::string recipe(pipeline::RecipeName(mapped.recipe));
+    return pipeline::WithDetail(
+        absl::UnimplementedError(absl::StrCat("conditions: recipe ", recipe,
+                                              " cannot condition on uploaded material yet")),
+        {std::string(pipeline::kReasonUnsupportedField), "conditions",
+         request.conditions(0).handle(), "none"});
+  }
+  if (!request.prompt_handle().empty()) {
+    return absl::InternalError("prompt_handle has to be resolved before the request is mapped");
+  }
   if (request.enhance_prompt()) {
     return pipeline::UnsupportedFieldError("enhance_prompt", "true", mapped.recipe);
   }

@@ -75,7 +75,9 @@ TEST(FromWireTest, NoFieldIsIgnored) {
     if (elsewhere.count(field->name()) > 0) continue;
     v1::GenerateVideoRequest request;
     const google::protobuf::Reflection* reflection = request.GetReflection();
-    if (field->is_repeated()) {
+    if (field->is_repeated() && field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+      reflection->AddMessage(&request, field);
+    } else if (field->is_repeated()) {
       reflection->AddInt32(&request, field, 3);
     } else {
       switch (field->cpp_type()) {

@@ -24,7 +24,11 @@
 #include "kernels/device_factory.h"
 #include "kernels/status_macros.h"
 #include "proto/ltx/version.h"
+#include "server/auth/authenticator.h"
+#include "server/auth/listen_credentials.h"
 #include "server/calibration.h"
+#include "server/condition/condition_service.h"
+#include "server/condition/condition_store.h"
 #include "server/governor/cost_file.h"
 #include "server/governor/governor.h"
 #include "server/governor/rung_ladder.h"
@@ -114,6 +118,7 @@ JobManagerOptions JobOptions(const ServerConfig& config, const std::string& scra
   JobManagerOptions options;
   options.scheduler.capacity = config.queue_capacity;
   options.scheduler.tenant_weights = config.tenant_weights;
+  options.tenant_max_jobs = config.tenant_max_jobs;
   options.state_dir = config.state_dir;
   options.scratch_dir = scratch_dir;
   options.artifact_quota_bytes = config.artifact_quota_mib * kMiB;
@@ -196,13 +201,44 @@ DType ComputeDType(const ServerConfig& config, const Device& device) {
   return config.compute_dtype == "bf16" ? DType::kBF16 : DType::kF32;
 }
 
+ConditionStore::Options StoreOptions(const ConditionConfig& config) {
+  ConditionStore::Options options;
+  options.budget_bytes = config.store_bytes;
+  options.tenant_budget_bytes = config.tenant_bytes;
+  options.max_upload_bytes = config.max_bytes;
+  options.max_uploads = config.max_uploads;
+  options.ttl = absl::Seconds(config.ttl_seconds);
+  return options;
+}
+
+ConditionService::Options UploadOptions(const ConditionConfig& config,
+                                        const pipeline::Model* model) {
+  ConditionService::Options options;
+  options.upload_limit = absl::Seconds(config.upload_seconds);
+  media::MediaLimits& limits = options.inspect.limits;
+  limits.max_pixels = config.max_pixels;
+  limits.max_frames = config.max_frames;
+  limits.max_seconds = config.max_seconds;
+  limits.max_decoded_bytes = config.max_decoded_bytes;
+  options.inspect.check_prompt = [model](absl::string_view text) {
+    pipeline::GenerationRequest request = model->DefaultRequest();
+    request.prompt = std::string(text);
+    return model->Validate(request);
+  };
+  return options;
+}
+
 absl::StatusOr<std::unique_ptr<grpc::Server>> Listen(const ServerConfig& config,
                                                      const std::vector<grpc::Service*>& services,
                                                      int* port) {
   grpc::EnableDefaultHealthCheckService(true);
   if (config.reflection) grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
-  builder.AddListeningPort(config.listen, grpc::InsecureServerCredentials(), port);
+  LTX_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::ServerCredentials> credentials,
+                       ListenCredentials({config.tls_cert, config.tls_key, config.tls_client_ca}));
+  builder.AddListeningPort(config.listen, credentials, port);
+  builder.SetMaxReceiveMessageSize(config.max_message_bytes);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, config.max_concurrent_streams);
   for (grpc::Service* service : services) builder.RegisterService(service);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
                              kMinPingIntervalMs);
@@ -259,8 +295,18 @@ absl::Status RunServer(const ServerConfig& config) {
     reading.queue_depth = jobs->ReadScheduler().total_waiting();
     return reading;
   });
-  VideoService video_service(&backend, jobs.get(), &heartbeat, &metrics);
-  JobService job_service(jobs.get(), &heartbeat);
+  // Uploads lie in the host's memory, which is the device's own only on a CPU.
+  MemoryLedger host_ledger;
+  ConditionStore condition_store(StoreOptions(config.condition),
+                                 device->name() == "cpu" ? &device->ledger() : &host_ledger,
+                                 &metrics);
+  ConditionService conditions(UploadOptions(config.condition, model.get()), &condition_store);
+  LTX_ASSIGN_OR_RETURN(
+      const std::unique_ptr<Authenticator> authenticator,
+      Authenticator::Create({config.token_file, /*by_certificate=*/!config.tls_client_ca.empty()}));
+  VideoService video_service(&backend, jobs.get(), &heartbeat, &metrics, &conditions,
+                             authenticator.get());
+  JobService job_service(jobs.get(), &heartbeat, authenticator.get());
   int port = 0;
   LTX_ASSIGN_OR_RETURN(const std::unique_ptr<grpc::Server> server,
                        Listen(config, {&video_service, &job_service}, &port));

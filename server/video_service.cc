@@ -9,7 +9,6 @@
 #include "proto/ltx/version.h"
 #include "server/jobs/job_stream.h"
 #include "server/reasons.h"
-#include "server/tenant.h"
 #include "server/wire_status.h"
 #include "spdlog/spdlog.h"
 
@@ -40,16 +39,12 @@ grpc::ServerUnaryReactor* Finish(grpc::CallbackServerContext* context,
   return reactor;
 }
 
-/// Whether the same request may be accepted once jobs have ended.
+/// Whether the same request may be accepted once jobs have ended: not if it is itself too much.
 bool MayComeBack(const absl::Status& status) {
+  if (!absl::IsResourceExhausted(status)) return false;
   const std::optional<pipeline::ErrorDetail> detail = pipeline::GetErrorDetail(status);
-  return detail.has_value() && detail->reason == kReasonQueueFull;
-}
-
-absl::StatusOr<std::string> TenantOf(const grpc::CallbackServerContext& context) {
-  const auto found = context.client_metadata().find(kTenantKey);
-  if (found == context.client_metadata().end()) return ParseTenant("");
-  return ParseTenant(absl::string_view(found->second.data(), found->second.size()));
+  return !detail.has_value() ||
+         (detail->reason != kReasonMemoryProjection && detail->reason != kReasonTimeProjection);
 }
 
 }  // namespace
@@ -57,10 +52,12 @@ absl::StatusOr<std::string> TenantOf(const grpc::CallbackServerContext& context)
 absl::StatusOr<std::shared_ptr<Job>> VideoService::StartJob(
     const grpc::CallbackServerContext& context, const v1::GenerateVideoRequest& request) {
   JobManager::Submission submission;
-  LTX_ASSIGN_OR_RETURN(submission.tenant, TenantOf(context));
+  LTX_ASSIGN_OR_RETURN(submission.tenant, authenticator_->Authenticate(context));
   LTX_ASSIGN_OR_RETURN(std::shared_ptr<Job> known, jobs_->Join(request, submission.tenant));
   if (known != nullptr) return known;
-  LTX_ASSIGN_OR_RETURN(GenerationBackend::Prepared prepared, backend_->Prepare(request));
+  LTX_ASSIGN_OR_RETURN(const v1::GenerateVideoRequest resolved,
+                       conditions_->Resolve(submission.tenant, request));
+  LTX_ASSIGN_OR_RETURN(GenerationBackend::Prepared prepared, backend_->Prepare(resolved));
   submission.request = request;
   submission.deadline = absl::FromChrono(context.deadline());
   submission.expected_seconds = prepared.expected_seconds;
@@ -91,13 +88,22 @@ grpc::ServerWriteReactor<v1::GenerateVideoEvent>* VideoService::GenerateVideo(
 grpc::ServerUnaryReactor* VideoService::PlanVideo(grpc::CallbackServerContext* context,
                                                   const v1::GenerateVideoRequest* request,
                                                   v1::PlanResponse* response) {
-  const absl::Time deadline = absl::FromChrono(context->deadline());
-  return Finish(context, backend_->Plan(*request, deadline, Outlook()), response);
+  return Finish(context, PlanOf(*context, *request), response);
+}
+
+absl::StatusOr<v1::PlanResponse> VideoService::PlanOf(const grpc::CallbackServerContext& context,
+                                                      const v1::GenerateVideoRequest& request) {
+  LTX_ASSIGN_OR_RETURN(const std::string tenant, authenticator_->Authenticate(context));
+  LTX_ASSIGN_OR_RETURN(const v1::GenerateVideoRequest resolved,
+                       conditions_->Resolve(tenant, request));
+  return backend_->Plan(resolved, absl::FromChrono(context.deadline()), Outlook());
 }
 
 grpc::ServerUnaryReactor* VideoService::ListRungs(grpc::CallbackServerContext* context,
                                                   const v1::ListRungsRequest* request,
                                                   v1::ListRungsResponse* response) {
+  const absl::Status allowed = authenticator_->Authenticate(*context).status();
+  if (!allowed.ok()) return Finish<v1::ListRungsResponse>(context, allowed, response);
   return Finish(context, backend_->ListRungs(*request), response);
 }
 
@@ -109,22 +115,36 @@ QueueOutlook VideoService::Outlook() const {
   return outlook;
 }
 
-grpc::ServerReadReactor<v1::ConditionRequest>* VideoService::Condition(grpc::CallbackServerContext*,
-                                                                       v1::ConditionResponse*) {
-  return std::make_unique<RefusingReadReactor>(
-             absl::UnimplementedError("Condition is not implemented yet: conditioning on images, "
-                                      "clips or sounds needs encoders that this build lacks"))
-      .release();
+grpc::ServerReadReactor<v1::ConditionRequest>* VideoService::Condition(
+    grpc::CallbackServerContext* context, v1::ConditionResponse* response) {
+  const absl::StatusOr<std::string> tenant = authenticator_->Authenticate(*context);
+  if (!tenant.ok()) return std::make_unique<RefusingReadReactor>(tenant.status()).release();
+  return conditions_->Receive(*tenant, response);
+}
+
+grpc::ServerUnaryReactor* VideoService::DeleteCondition(grpc::CallbackServerContext* context,
+                                                        const v1::DeleteConditionRequest* request,
+                                                        v1::DeleteConditionResponse*) {
+  const absl::StatusOr<std::string> tenant = authenticator_->Authenticate(*context);
+  const absl::Status status =
+      tenant.ok() ? conditions_->store().Delete(*tenant, request->handle()) : tenant.status();
+  grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+  reactor->Finish(ToWire(status));
+  return reactor;
 }
 
 grpc::ServerUnaryReactor* VideoService::Health(grpc::CallbackServerContext* context,
                                                const v1::HealthRequest*,
                                                v1::HealthResponse* response) {
+  grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+  if (const auto tenant = authenticator_->Authenticate(*context); !tenant.ok()) {
+    reactor->Finish(ToWire(tenant.status()));
+    return reactor;
+  }
   response->set_server_version(kVersion);
   response->set_uptime_seconds(absl::ToDoubleSeconds(absl::Now() - started_));
   backend_->Describe(response);
   FillQueue(response);
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   reactor->Finish(grpc::Status::OK);
   return reactor;
 }

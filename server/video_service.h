@@ -8,6 +8,8 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "proto/ltx/v1/video_service.grpc.pb.h"
+#include "server/auth/authenticator.h"
+#include "server/condition/condition_service.h"
 #include "server/generation_backend.h"
 #include "server/jobs/heartbeat.h"
 #include "server/jobs/job_manager.h"
@@ -20,11 +22,14 @@ class VideoService final : public v1::VideoService::CallbackService {
  public:
   /// All must outlive the service.
   VideoService(GenerationBackend* backend, JobManager* jobs, Heartbeat* heartbeat,
-               ServerMetrics* metrics)
+               ServerMetrics* metrics, ConditionService* conditions,
+               const Authenticator* authenticator)
       : backend_(backend),
         jobs_(jobs),
         heartbeat_(heartbeat),
         metrics_(metrics),
+        conditions_(conditions),
+        authenticator_(authenticator),
         started_(absl::Now()) {}
 
   grpc::ServerWriteReactor<v1::GenerateVideoEvent>* GenerateVideo(
@@ -37,6 +42,9 @@ class VideoService final : public v1::VideoService::CallbackService {
                                       v1::ListRungsResponse* response) override;
   grpc::ServerReadReactor<v1::ConditionRequest>* Condition(
       grpc::CallbackServerContext* context, v1::ConditionResponse* response) override;
+  grpc::ServerUnaryReactor* DeleteCondition(grpc::CallbackServerContext* context,
+                                            const v1::DeleteConditionRequest* request,
+                                            v1::DeleteConditionResponse* response) override;
   grpc::ServerUnaryReactor* Health(grpc::CallbackServerContext* context,
                                    const v1::HealthRequest* request,
                                    v1::HealthResponse* response) override;
@@ -45,6 +53,8 @@ class VideoService final : public v1::VideoService::CallbackService {
   /// Validates and queues, or finds the job of the request's key; the caller owns a share in it.
   absl::StatusOr<std::shared_ptr<Job>> StartJob(const grpc::CallbackServerContext& context,
                                                 const v1::GenerateVideoRequest& request);
+  absl::StatusOr<v1::PlanResponse> PlanOf(const grpc::CallbackServerContext& context,
+                                          const v1::GenerateVideoRequest& request);
   void FillQueue(v1::HealthResponse* response) const;
   /// What a new job would have before it, roughly: jobs by their number and mean.
   QueueOutlook Outlook() const;
@@ -53,6 +63,8 @@ class VideoService final : public v1::VideoService::CallbackService {
   JobManager* const jobs_;
   Heartbeat* const heartbeat_;
   ServerMetrics* const metrics_;
+  ConditionService* const conditions_;
+  const Authenticator* const authenticator_;
   const absl::Time started_;
 };
 

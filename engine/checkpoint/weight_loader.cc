@@ -33,6 +33,12 @@ WeightLoader::WeightLoader(Device* device, const WeightSet* weights, DType compu
       owner_(owner),
       state_(std::make_shared<State>()) {}
 
+WeightLoader WeightLoader::WithPatch(const WeightPatch* patch) const {
+  WeightLoader patched = *this;
+  patched.patch_ = patch;
+  return patched;
+}
+
 WeightLoader WeightLoader::Sub(absl::string_view prefix) const {
   WeightLoader sub = *this;
   absl::StrAppend(&sub.prefix_, prefix);
@@ -141,9 +147,27 @@ absl::StatusOr<WeightLoader::RawModule> WeightLoader::LoadModule(absl::string_vi
   return raw;
 }
 
+bool WeightLoader::IsPatched(absl::string_view name) const {
+  return patch_ != nullptr && patch_->Changes(absl::StrCat(prefix_, name));
+}
+
+absl::StatusOr<Tensor> WeightLoader::PatchedWeight(absl::string_view name, const Shape& shape) {
+  LTX_ASSIGN_OR_RETURN(const Tensor weight,
+                       Convert(name, shape, compute_, MemoryOwner::kWorkspace));
+  if (!IsPatched(name)) return weight;
+  const std::string full_name = absl::StrCat(prefix_, name);
+  state_->patched.insert(full_name);
+  return patch_->Apply(*device_, full_name, weight);
+}
+
 absl::StatusOr<LinearWeight> WeightLoader::Linear(absl::string_view module, int64_t in, int64_t out,
                                                   bool bias) {
-  LTX_ASSIGN_OR_RETURN(const RawModule raw, LoadModule(module, {out, in}, out, bias));
+  RawModule raw;
+  LTX_ASSIGN_OR_RETURN(raw.weight, PatchedWeight(absl::StrCat(module, ".weight"), {out, in}));
+  if (bias) {
+    LTX_ASSIGN_OR_RETURN(
+        raw.bias, Convert(absl::StrCat(module, ".bias"), {out}, compute_, MemoryOwner::kWorkspace));
+  }
   return device_->PrepareLinear(raw.weight, raw.bias, owner_);
 }
 
@@ -160,8 +184,17 @@ absl::StatusOr<LinearWeight> WeightLoader::FusedLinear(absl::Span<const LinearPa
     bias_shapes.push_back({part.out});
   }
   RawModule raw;
-  LTX_ASSIGN_OR_RETURN(raw.weight,
-                       Join(weights, weight_shapes, /*stacked=*/false, MemoryOwner::kWorkspace));
+  if (std::any_of(weights.begin(), weights.end(),
+                  [this](const std::string& name) { return IsPatched(name); })) {
+    std::vector<Tensor> rows(parts.size());
+    for (size_t i = 0; i < parts.size(); ++i) {
+      LTX_ASSIGN_OR_RETURN(rows[i], PatchedWeight(weights[i], weight_shapes[i]));
+    }
+    LTX_ASSIGN_OR_RETURN(raw.weight, device_->Concat(rows, 0));
+  } else {
+    LTX_ASSIGN_OR_RETURN(raw.weight,
+                         Join(weights, weight_shapes, /*stacked=*/false, MemoryOwner::kWorkspace));
+  }
   if (bias) {
     LTX_ASSIGN_OR_RETURN(raw.bias,
                          Join(biases, bias_shapes, /*stacked=*/false, MemoryOwner::kWorkspace));
@@ -187,15 +220,24 @@ void WeightLoader::Ignore(absl::string_view pattern) {
   state_->ignored.push_back(absl::StrCat(prefix_, pattern));
 }
 
+bool WeightLoader::IsIgnored(absl::string_view full_name) const {
+  return std::any_of(
+      state_->ignored.begin(), state_->ignored.end(),
+      [full_name](const std::string& pattern) { return Matches(full_name, pattern); });
+}
+
 absl::Status WeightLoader::CheckAllConsumed() const {
+  for (const std::string& name : patch_ == nullptr ? std::vector<std::string>() : patch_->Names()) {
+    if (!absl::StartsWith(name, prefix_) || state_->patched.count(name) > 0 || IsIgnored(name)) {
+      continue;
+    }
+    return absl::InternalError(absl::StrCat(weights_->PathOf(name), ": tensor \"", name,
+                                            "\" is to be patched, but is no linear weight"));
+  }
   std::vector<std::string> left;
   for (const std::string& name : weights_->Names()) {
     if (!absl::StartsWith(name, prefix_) || state_->consumed.count(name) > 0) continue;
-    if (std::any_of(state_->ignored.begin(), state_->ignored.end(),
-                    [&](const std::string& pattern) { return Matches(name, pattern); })) {
-      continue;
-    }
-    left.push_back(name);
+    if (!IsIgnored(name)) left.push_back(name);
   }
   if (left.empty()) return absl::OkStatus();
   const size_t shown = std::min(left.size(), kMaxNamesInMessage);

@@ -10,6 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "engine/checkpoint/safetensors.h"
+#include "engine/checkpoint/weight_patch.h"
 #include "engine/checkpoint/weight_set.h"
 #include "kernels/device.h"
 
@@ -27,6 +28,10 @@ class WeightLoader {
  public:
   /// `weights` must outlive the loader. `compute` is kF32 or kBF16.
   WeightLoader(Device* device, const WeightSet* weights, DType compute, MemoryOwner owner);
+
+  /// A loader of the same tensors whose linear weights `patch` changes; null: none. It must outlive
+  /// the loader, and CheckAllConsumed() holds the patch to having changed all it names.
+  WeightLoader WithPatch(const WeightPatch* patch) const;
 
   /// A loader for names below `prefix` (give the final dot: "transformer_blocks.0.").
   WeightLoader Sub(absl::string_view prefix) const;
@@ -69,7 +74,7 @@ class WeightLoader {
   /// ending in "*".
   void Ignore(absl::string_view pattern);
   /// INVALID_ARGUMENT listing the tensors (below this loader's prefix) that were neither asked for
-  /// nor ignored.
+  /// nor ignored; INTERNAL for one that the patch names and nothing loaded as a linear weight.
   absl::Status CheckAllConsumed() const;
 
  private:
@@ -77,7 +82,12 @@ class WeightLoader {
     /// Full names.
     std::set<std::string, std::less<>> consumed;
     std::vector<std::string> ignored;
+    std::set<std::string, std::less<>> patched;
   };
+  bool IsIgnored(absl::string_view full_name) const;
+  bool IsPatched(absl::string_view name) const;
+  /// A linear weight, changed if the patch says so.
+  absl::StatusOr<Tensor> PatchedWeight(absl::string_view name, const Shape& shape);
   /// The entry of a tensor of this shape in plain form, now marked as asked for.
   absl::StatusOr<const SafetensorsFile::Entry*> Consume(absl::string_view name, const Shape& shape);
   absl::StatusOr<Tensor> Convert(absl::string_view name, const Shape& shape, DType dtype,
@@ -102,6 +112,7 @@ class WeightLoader {
   DType compute_;
   MemoryOwner owner_;
   std::string prefix_;
+  const WeightPatch* patch_ = nullptr;
   std::shared_ptr<State> state_;
 };
 

@@ -2,6 +2,7 @@
 #define LTX_ENGINE_MEDIA_MEDIA_ERRORS_H_
 
 #include <cstdint>
+#include <functional>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -24,6 +25,9 @@ struct MediaLimits {
   int64_t max_decoded_bytes = int64_t{8} << 30;
   /// Of a sound, and of a clip's sound.
   double max_seconds = 120;
+  /// Asked before every frame of a clip or a sound: a status other than OK ends the reading with
+  /// it. May be empty.
+  std::function<absl::Status()> keep_going;
 };
 
 /// INVALID_ARGUMENT, reason MEDIA_FORMAT: "NAME: what".

@@ -83,6 +83,7 @@ absl::StatusOr<std::unique_ptr<StreamDecoder>> StreamDecoder::Open(absl::Span<co
                                                                    const MediaLimits& limits) {
   QuietLibav();
   std::unique_ptr<StreamDecoder> decoder(new StreamDecoder(name));
+  decoder->keep_going_ = limits.keep_going;
   LTX_RETURN_IF_ERROR(decoder->OpenDemuxer(file, limits));
   LTX_RETURN_IF_ERROR(decoder->OpenCodec(type, limits));
   return decoder;
@@ -222,6 +223,7 @@ absl::Status StreamDecoder::Run(
     error = avcodec_send_packet(decoder_.get(), flushing ? nullptr : packet.get());
     av_packet_unref(packet.get());
     while (error >= 0 && !stop) {
+      if (keep_going_) LTX_RETURN_IF_ERROR(keep_going_());
       error = avcodec_receive_frame(decoder_.get(), frame.get());
       if (error < 0) break;
       LTX_RETURN_IF_ERROR(sink(*frame, &stop));

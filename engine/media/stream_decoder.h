@@ -59,6 +59,7 @@ class StreamDecoder {
   AVFormatContext* demuxer_ = nullptr;
   const AVStream* stream_ = nullptr;
   CodecContextPtr decoder_;
+  std::function<absl::Status()> keep_going_;
 };
 
 }  // namespace ltx::media

@@ -128,6 +128,16 @@ TEST(ReadVideoTest, ASinkMayEndTheReading) {
   EXPECT_EQ(facts.status().code(), absl::StatusCode::kCancelled);
 }
 
+TEST(ReadVideoTest, StopsWhenToldTo) {
+  MediaLimits limits;
+  int frames = 0;
+  limits.keep_going = [&frames] {
+    return ++frames < 4 ? absl::OkStatus() : absl::DeadlineExceededError("too slow");
+  };
+  EXPECT_EQ(ReadVideo(Bytes(Clip()), "clip", limits, {}, nullptr).status().code(),
+            absl::StatusCode::kDeadlineExceeded);
+}
+
 TEST(ReadVideoTest, RefusesWhatIsNoClip) {
   for (const std::string& file :
        {std::string(), std::string("x"), std::string(4096, '\xAA'),

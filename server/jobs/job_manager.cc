@@ -13,9 +13,11 @@
 #include "engine/pipeline/error_details.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "google/rpc/error_details.pb.h"
 #include "kernels/status_macros.h"
 #include "server/jobs/job_state.h"
 #include "server/reasons.h"
+#include "server/rpc_details.h"
 #include "spdlog/spdlog.h"
 
 namespace ltx::server {
@@ -79,13 +81,13 @@ absl::StatusOr<absl::Time> StartBy(const v1::GenerateVideoRequest& request, absl
   return absl::Now() + timeout;
 }
 
-absl::Status Unknown(const std::string& job_id) {
+}  // namespace
+
+absl::Status JobManager::Unknown(const std::string& job_id) {
   return pipeline::WithDetail(
       absl::NotFoundError(absl::StrCat("there is no job \"", job_id, "\", or none any more")),
       {std::string(kReasonJobUnknown), "job_id", job_id, ""});
 }
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<JobManager>> JobManager::Create(JobManagerOptions options,
                                                                SchedulerHooks hooks) {
@@ -204,6 +206,7 @@ absl::StatusOr<std::shared_ptr<Job>> JobManager::Submit(Submission submission) {
     LTX_ASSIGN_OR_RETURN(job, FindByKey(request, submission.tenant, digest));
     joined = job != nullptr;
     if (!joined) {
+      LTX_RETURN_IF_ERROR(CheckQuota(submission.tenant));
       job = NewJob(submission, digest);
       Insert(job);
     }
@@ -221,6 +224,26 @@ absl::StatusOr<std::shared_ptr<Job>> JobManager::Submit(Submission submission) {
     return accepted;
   }
   return job;
+}
+
+absl::Status JobManager::CheckQuota(const std::string& tenant) const {
+  if (options_.tenant_max_jobs == 0) return absl::OkStatus();
+  const auto open = std::count_if(jobs_.begin(), jobs_.end(), [&tenant](const auto& entry) {
+    return entry.second->tenant() == tenant && !entry.second->over();
+  });
+  if (open < options_.tenant_max_jobs) return absl::OkStatus();
+  const std::string have = absl::StrCat(options_.tenant_max_jobs);
+  absl::Status status = pipeline::WithDetail(
+      absl::ResourceExhaustedError(absl::StrCat("tenant ", tenant, " has ", open,
+                                                " jobs waiting and running; it may have ", have)),
+      {std::string(kReasonTenantQuota), "", absl::StrCat(open + 1),
+       absl::StrCat("at most ", have)});
+  google::rpc::QuotaFailure quota;
+  google::rpc::QuotaFailure::Violation* const violation = quota.add_violations();
+  violation->set_subject(absl::StrCat("tenant:", tenant, "/jobs"));
+  violation->set_description(absl::StrCat("need ", open + 1, ", may have ", have));
+  AttachRpcDetail(quota, &status);
+  return status;
 }
 
 absl::Status JobManager::Queue(const std::shared_ptr<Job>& job, const Submission& submission) {

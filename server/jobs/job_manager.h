@@ -39,6 +39,8 @@ struct JobManagerOptions {
   int history = 500;
   /// How long a job may wait that asks for nothing, and the most that one may ask for.
   absl::Duration queue_timeout = absl::InfiniteDuration();
+  /// Jobs of one tenant that may wait and run at a time; 0: as many as the queue takes.
+  int tenant_max_jobs = 0;
   /// Called after the end of each job of this process; may be empty.
   std::function<void(const Job& job)> on_over;
 };
@@ -69,7 +71,8 @@ class JobManager {
   };
   /// A new job, queued and on disk, or the one that the request's key stands for. The caller owns a
   /// share in it (Job::AddOwner) until Leave(). INVALID_ARGUMENT for request_id, job_class or
-  /// queue_timeout_seconds, ALREADY_EXISTS (REQUEST_ID_REUSED), or what the scheduler says.
+  /// queue_timeout_seconds, ALREADY_EXISTS (REQUEST_ID_REUSED), RESOURCE_EXHAUSTED (TENANT_QUOTA),
+  /// or what the scheduler says.
   absl::StatusOr<std::shared_ptr<Job>> Submit(Submission submission);
   /// The job that the request's key stands for, with a share in it, or null: for callers that would
   /// do costly checks first.
@@ -78,7 +81,8 @@ class JobManager {
   /// Gives a share back: nobody else's means that the job is cancelled, unless it is detached.
   void Leave(const std::shared_ptr<Job>& job);
 
-  /// NOT_FOUND (JOB_UNKNOWN).
+  /// NOT_FOUND (JOB_UNKNOWN), as all calls answer for a job that is not there.
+  static absl::Status Unknown(const std::string& job_id);
   absl::StatusOr<std::shared_ptr<Job>> Find(const std::string& job_id) const;
   /// Newest first. INVALID_ARGUMENT for page_size or page_token.
   absl::StatusOr<v1::ListJobsResponse> List(const v1::ListJobsRequest& request) const;
@@ -106,6 +110,8 @@ class JobManager {
                                                  const std::string& tenant,
                                                  const std::string& digest) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  /// RESOURCE_EXHAUSTED (TENANT_QUOTA) if the tenant may have no further job.
+  absl::Status CheckQuota(const std::string& tenant) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Insert(const std::shared_ptr<Job>& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void OnOver(const Job& job);
   void RememberOver(const Job& job);

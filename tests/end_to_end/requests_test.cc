@@ -211,10 +211,11 @@ TEST_F(RequestsTest, UnwritableFileIsToldBeforeAnythingIsSent) {
   EXPECT_THAT(ListFolder(folder), IsEmpty());
 }
 
-TEST_F(RequestsTest, ConditionIsNotImplemented) {
+TEST_F(RequestsTest, UploadsStartWithAHeader) {
   const WireError error = CallCondition(address());
-  EXPECT_EQ(error.code, absl::StatusCode::kUnimplemented);
-  EXPECT_THAT(error.message, HasSubstr("Condition"));
+  EXPECT_EQ(error.code, absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(error.reason, "CONDITION_UPLOAD");
+  EXPECT_THAT(error.message, HasSubstr("a header as the first message"));
 }
 
 TEST_F(RequestsTest, StandardHealthAnswers) {

@@ -36,7 +36,7 @@ struct WireStream {
 /// Calls GenerateVideo and reads to the end.
 WireStream CallGenerate(const std::string& address, const v1::GenerateVideoRequest& request);
 
-/// Calls Condition with one message.
+/// Calls Condition with one message of data, and no header.
 WireError CallCondition(const std::string& address);
 
 /// The status that grpc.health.v1.Health/Check answers: 1 is SERVING, 2 NOT_SERVING.

@@ -12,6 +12,9 @@
 // guidance
 #include "tests/golden/guidance_components.h"
 
+// lora
+#include "tests/golden/lora_components.h"
+
 // media
 #include "tests/golden/media_components.h"
 
@@ -29,6 +32,9 @@ ComponentRegistry RegisteredComponents() {
 
   // guidance
   RegisterGuidanceComponents(&registry);
+
+  // lora
+  RegisterLoraComponents(&registry);
 
   // media
   RegisterMediaComponents(&registry);
