@@ -215,10 +215,9 @@ void AddLeaseFlags(CLI::App* app, v1::GenerateVideoRequest* request) {
       "Most bytes of device memory it may take, weights included");
 }
 
-/// The flags that say what to make.
-void AddClipFlags(CLI::App* command, const std::shared_ptr<Flags>& flags) {
+/// The flags that say what to make; returns the group with the prompt.
+CLI::App* AddClipFlags(CLI::App* command, const std::shared_ptr<Flags>& flags) {
   CLI::App* const prompt = command->add_option_group("prompt", "What to generate");
-  prompt->require_option(1);
   Optional<std::string>(
       prompt, "--prompt", [flags](const std::string& v) { flags->request.set_prompt(v); },
       "What to show and to be heard");
@@ -238,6 +237,7 @@ void AddClipFlags(CLI::App* command, const std::shared_ptr<Flags>& flags) {
   AddLeaseFlags(command, &flags->request);
   command->add_option("--deadline", flags->deadline_seconds,
                       "Give up after this many seconds; 0: never");
+  return prompt;
 }
 
 /// Brings what flags hold besides into the request.
@@ -276,7 +276,7 @@ Command AddGenerateCommand(CLI::App* app) {
   const auto flags = std::make_shared<Flags>();
   CLI::App* command = app->add_subcommand("generate", "Generate a clip from a prompt");
   AddConnectionFlags(command, &flags->connection);
-  AddClipFlags(command, flags);
+  AddClipFlags(command, flags)->require_option(1);
   command->add_option("--output", flags->output, "File to write: .mp4, or .png for one frame");
   Optional<std::string>(
       command, "--server-output",
@@ -298,7 +298,8 @@ Command AddPlanCommand(CLI::App* app) {
   CLI::App* command = app->add_subcommand(
       "plan", "Tell what a clip would cost and whether it would be admitted; make nothing");
   AddConnectionFlags(command, &flags->connection);
-  AddClipFlags(command, flags);
+  // A plan without a prompt is that of an empty one.
+  AddClipFlags(command, flags)->require_option(0, 1);
   command->add_flag("--table", flags->table, "All rungs of the server instead of one size");
   command->add_flag("--json", flags->json, "Print the answer as JSON");
   return [flags] {
