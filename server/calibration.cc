@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <iterator>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -47,7 +48,6 @@ std::vector<pipeline::GenerationRequest> Sizes(const pipeline::Model& model,
   std::vector<pipeline::GenerationRequest> requests;
   const auto add = [&](const Geometry& geometry) {
     pipeline::GenerationRequest request = model.DefaultRequest();
-    request.prompt = "a red circle moves from left to right on a black background, a low hum";
     request.width = geometry.width;
     request.height = geometry.height;
     request.num_frames = geometry.num_frames;
@@ -64,6 +64,14 @@ std::vector<pipeline::GenerationRequest> Sizes(const pipeline::Model& model,
   add({defaults.width, defaults.height, defaults.num_frames});
   return requests;
 }
+
+/// One for each run: a prompt that was seen before may be kept, and then costs nothing.
+constexpr const char* kPrompts[] = {
+    "a red circle moves from left to right on a black background, a low hum",
+    "a blue square moves up on a brown background, a rising tone",
+    "a green ring moves down on a gray background, a high whistle",
+    "a white triangle bounces on a dark blue background, short beeps",
+};
 
 /// False: the time is over.
 absl::StatusOr<bool> RunOnce(const pipeline::Model& model, Governor* governor,
@@ -91,8 +99,10 @@ absl::Status Calibrate(const pipeline::Model& model, Governor* governor,
                        const std::string& scratch_dir, absl::Duration budget) {
   const absl::Time start = absl::Now();
   int clips = 0;
-  for (const pipeline::GenerationRequest& request : Sizes(model, governor->ladder())) {
+  std::vector<pipeline::GenerationRequest> sizes = Sizes(model, governor->ladder());
+  for (pipeline::GenerationRequest& request : sizes) {
     for (int run = 0; run < 2; ++run) {
+      request.prompt = kPrompts[clips % std::size(kPrompts)];
       LTX_ASSIGN_OR_RETURN(const bool finished,
                            RunOnce(model, governor, request, scratch_dir, start + budget));
       if (!finished) {
