@@ -177,9 +177,12 @@ void LearnCosts(const ServerConfig& config, const pipeline::Model& model,
     const absl::Status read = kept.ok() ? governor->CostsFromJson(*kept) : kept.status();
     if (read.ok()) {
       spdlog::info("measured costs from {}", file->path());
-      return;
+      // A process that ended early may not have met every kind of work.
+      const absl::StatusOr<GovernorPlan> usual = governor->Weigh(model.DefaultRequest(), {}, {});
+      if (usual.ok() && usual->demand.seconds_known) return;
+    } else if (!absl::IsNotFound(read)) {
+      spdlog::warn("measured costs are of no use: {}", read.ToString());
     }
-    if (!absl::IsNotFound(read)) spdlog::warn("measured costs are of no use: {}", read.ToString());
   }
   if (config.calibration_seconds <= 0) return;
   const absl::Status measured =

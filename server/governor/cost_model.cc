@@ -84,6 +84,8 @@ CostTerms Solve(const std::array<std::array<double, kCostTermCount>, kCostTermCo
 /// What is compiled once and used again: units that differ in preparation and noise alone share it.
 CostTerms ComputationOf(const CostUnit& unit) {
   CostUnit computation;
+  // Prompts differ in length by nature; what is set up for them is set up for all.
+  if (unit.kind == CostKind::kText) return computation.terms;
   computation[CostTerm::kProducts] = unit[CostTerm::kProducts];
   computation[CostTerm::kAttention] = unit[CostTerm::kAttention];
   // Work without products is known by its size.
