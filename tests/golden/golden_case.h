@@ -98,8 +98,8 @@ class GoldenOutputs {
 
   const std::map<std::string, Value, std::less<>>& values() const { return values_; }
 
-  /// The values were computed in bf16 where the case was in f32: floats are judged by this rel_l2
-  /// if it is wider than the case's own bound, and by no max_abs.
+  /// The values were computed in bf16 where the case was in f32: what is not exact is
+  /// judged by this rel_l2 if it is wider than the case's own bound, and by no max_abs.
   void JudgeAsBFloat16(double rel_l2) { bf16_rel_l2_ = rel_l2; }
   std::optional<double> bf16_rel_l2() const { return bf16_rel_l2_; }
 
