@@ -116,7 +116,7 @@ TEST_F(GovernorTest, RefusesWhatBelongsToNoRung) {
   const WireStream stream = CallGenerate(server_->address(), Clip(256, 256, 49));
   EXPECT_EQ(stream.error.code, absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(stream.error.reason, "RUNG_EXCEEDED");
-  EXPECT_EQ(stream.error.legal, "large");
+  EXPECT_EQ(stream.error.legal, "large; rung small");
 }
 
 TEST_F(GovernorTest, HoldsTheLease) {
@@ -177,7 +177,7 @@ TEST(GovernorStartTest, CalibratesOnceAndRemembers) {
   {
     auto server = ServerProcess::Start(flags);
     ASSERT_TRUE(server.ok()) << server.status();
-    EXPECT_EQ((*server)->CountLogLines("calibration: "), 1);
+    EXPECT_EQ((*server)->CountLogLines("calibration: 4 clips"), 1);
     const auto client =
         client::VideoClient::Connect((*server)->address(), absl::Seconds(10)).value();
     const auto plan = client->Plan(Clip(96, 96, 17));
@@ -187,7 +187,7 @@ TEST(GovernorStartTest, CalibratesOnceAndRemembers) {
   }
   auto server = ServerProcess::Start(flags);
   ASSERT_TRUE(server.ok()) << server.status();
-  EXPECT_EQ((*server)->CountLogLines("calibration: "), 0);
+  EXPECT_EQ((*server)->CountLogLines("calibration: 4 clips"), 0);
   EXPECT_EQ((*server)->CountLogLines("measured costs from "), 1);
 }
 
