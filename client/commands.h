@@ -12,6 +12,7 @@ using Command = std::function<int()>;
 
 Command AddGenerateCommand(CLI::App* app);
 Command AddPlanCommand(CLI::App* app);
+Command AddJobsCommand(CLI::App* app);
 Command AddConditionCommand(CLI::App* app);
 Command AddHealthCommand(CLI::App* app);
 Command AddVerifyCommand(CLI::App* app);

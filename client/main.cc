@@ -13,6 +13,7 @@ int main(int argc, char** argv) {
   const std::vector<std::pair<std::string, ltx::client::Command>> commands = {
       {"generate", ltx::client::AddGenerateCommand(&app)},
       {"plan", ltx::client::AddPlanCommand(&app)},
+      {"jobs", ltx::client::AddJobsCommand(&app)},
       {"condition", ltx::client::AddConditionCommand(&app)},
       {"health", ltx::client::AddHealthCommand(&app)},
       {"verify", ltx::client::AddVerifyCommand(&app)},
