@@ -7,6 +7,7 @@
 #include "engine/pipeline/job_options.h"
 #include "engine/pipeline/model_parts.h"
 #include "engine/sampling/noise_source.h"
+#include "engine/sampling/latent_geometry.h"
 #include "kernels/status_macros.h"
 
 namespace ltx::pipeline {
@@ -51,6 +52,17 @@ absl::StatusOr<std::unique_ptr<PlanProjector>> PlanProjector::Create(
 }
 
 absl::StatusOr<PlanProjection> PlanProjector::Project(const GenerationRequest& request) {
+  // A length that is yet to be predicted counts as the longest that it may be.
+  GenerationRequest longest = request;
+  if (request.auto_duration.has_value()) {
+    absl::MutexLock lock(&mutex_);
+    LTX_RETURN_IF_ERROR(shapes_->Validate(request));
+    LTX_ASSIGN_OR_RETURN(const FrameRange range,
+                         AutoDurationRange(*request.auto_duration, request.frame_rate,
+                                           shapes_->limits()));
+    LTX_ASSIGN_OR_RETURN(longest.num_frames, sampling::SnapFramesDown(range.max_frames));
+    longest.auto_duration.reset();
+  }
   absl::MutexLock lock(&mutex_);
   MemoryLedger& ledger = device_.ledger();
   // As if the prompt had never been seen, and the cache were about to keep it.
@@ -60,7 +72,7 @@ absl::StatusOr<PlanProjection> PlanProjector::Project(const GenerationRequest& r
   JobOptions options;
   options.noise = noise;
   LTX_ASSIGN_OR_RETURN(const std::unique_ptr<GenerationJob> job,
-                       GenerationJob::Create(shapes_.get(), request, options));
+                       GenerationJob::Create(shapes_.get(), longest, options));
   PlanProjection projection;
   while (!job->done()) {
     device_.ResetWork();
