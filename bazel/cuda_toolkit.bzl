@@ -33,7 +33,7 @@ def _cuda_toolkit_impl(rctx):
         # The static runtime loads the driver on first use, so that a program starts without one.
         "cudart": ["-lcudart_static", "-ldl", "-lrt", "-pthread"] if static_runtime else ["-lcudart"],
         "cublas_lt": ["-lcublasLt"],
-        "cudnn": ["-lcudnn"],
+        "cudnn": ["-lcudnn", "-lnvrtc"],
     }
     text = _INFO % (home if found else "")
     if found:
