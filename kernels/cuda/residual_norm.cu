@@ -13,11 +13,6 @@ namespace {
 /// Most packs of a row that a thread holds.
 constexpr int kMostPacks = 4;
 
-/// Blocks of one multiprocessor: two packs a thread fit 40 registers, and with them six blocks,
-/// whose loads keep the memory busy while others take their sums. More would spill.
-template <int kPacks>
-inline constexpr int kBlocks = kPacks <= 2 ? 6 : 2;
-
 /// x + update * gate, rounded; a null gate stands for 1.
 template <typename T>
 __device__ __forceinline__ Pack<T> Updated(const Pack<T>& x, const Pack<T>& update, const T* gate) {
@@ -58,8 +53,79 @@ __device__ __forceinline__ Pack<T> Modulated(const Pack<T>& x, float inverse, co
   return MakePack(value);
 }
 
+template <typename T>
+__device__ __forceinline__ float SumOfSquares(const Pack<T>& pack) {
+  float value[kPacketSize<T>];
+  Unpack(pack, value);
+  float sum = 0.0f;
+#pragma unroll
+  for (int i = 0; i < kPacketSize<T>; ++i) sum += value[i] * value[i];
+  return sum;
+}
+
+/// `kTeam` threads a row, which hold exactly its packs: the widths of the model.
+template <typename T, int kTeam, int kPacks>
+__global__ void __launch_bounds__(kRowThreads, 4)
+    ResidualNormExact(const __grid_constant__ ResidualNormTask task) {
+  constexpr int kCount = kPacketSize<T>;
+  constexpr int kWidth = kTeam * kPacks * kCount;
+  __shared__ float partial[kRowWarps];
+  const int row = static_cast<int>(blockIdx.x) * (kRowThreads / kTeam) + threadIdx.x / kTeam;
+  const bool inside = row < static_cast<int>(task.rows);
+  const int lane = threadIdx.x % kTeam * kCount;
+  T* const x = static_cast<T*>(task.x) + static_cast<int64_t>(row) * kWidth + lane;
+  Pack<T> held[kPacks];
+  if (inside) {
+#pragma unroll
+    for (int j = 0; j < kPacks; ++j) held[j] = LoadPack(x + j * kTeam * kCount);
+    if (row >= static_cast<int>(task.first) && row < static_cast<int>(task.last)) {
+      const int64_t from = row - task.first;
+      const T* const update = static_cast<const T*>(task.update) + from * kWidth + lane;
+      Pack<T> added[kPacks];
+#pragma unroll
+      for (int j = 0; j < kPacks; ++j) added[j] = LoadPack(update + j * kTeam * kCount);
+      const T* gate = task.gate.rows == nullptr ? nullptr : RowOf<T>(task.gate, from) + lane;
+#pragma unroll
+      for (int j = 0; j < kPacks; ++j) {
+        held[j] = Updated(held[j], added[j], gate == nullptr ? gate : gate + j * kTeam * kCount);
+        StorePack(x + j * kTeam * kCount, held[j]);
+      }
+    }
+  }
+  if (task.readings == 0) return;
+  float sum = 0.0f;
+#pragma unroll
+  for (int j = 0; j < kPacks; ++j) {
+    if (inside) sum += SumOfSquares(held[j]);
+  }
+  sum = SumTeam(sum, kTeam, partial);
+  if (!inside) return;
+  const float inverse = 1.0f / sqrtf(sum * (1.0f / kWidth) + task.epsilon);
+#pragma unroll
+  for (int r = 0; r < ResidualNormTask::kMaxReadings; ++r) {
+    if (r >= task.readings) break;
+    const ResidualNormTask::Reading& reading = task.reading[r];
+    T* const y = static_cast<T*>(reading.y) + static_cast<int64_t>(row) * kWidth + lane;
+    if (reading.scale.rows == nullptr) {
+#pragma unroll
+      for (int j = 0; j < kPacks; ++j) {
+        StorePack(y + j * kTeam * kCount, Modulated<T>(held[j], inverse, nullptr, nullptr));
+      }
+      continue;
+    }
+    const T* const scale = RowOf<T>(reading.scale, row) + lane;
+    const T* const shift = RowOf<T>(reading.shift, row) + lane;
+#pragma unroll
+    for (int j = 0; j < kPacks; ++j) {
+      const int at = j * kTeam * kCount;
+      StorePack(y + at, Modulated(held[j], inverse, scale + at, shift + at));
+    }
+  }
+}
+
+/// Any row of whole packs that fits.
 template <typename T, int kPacks>
-__global__ void __launch_bounds__(kRowThreads, kBlocks<kPacks>)
+__global__ void __launch_bounds__(kRowThreads)
     ResidualNormInRegisters(const __grid_constant__ ResidualNormTask task, int team) {
   constexpr int kCount = kPacketSize<T>;
   __shared__ float partial[kRowWarps];
@@ -68,38 +134,23 @@ __global__ void __launch_bounds__(kRowThreads, kBlocks<kPacks>)
   const int packs = row < task.rows ? static_cast<int>(task.width) / kCount : 0;
   auto* const x = static_cast<T*>(task.x) + row * task.width;
   Pack<T> held[kPacks];
-#pragma unroll
-  for (int j = 0; j < kPacks; ++j) {
-    const int pack = j * team + lane;
-    if (pack < packs) held[j] = LoadPack(x + pack * kCount);
-  }
-  if (packs > 0 && row >= task.first && row < task.last) {
-    const auto* update = static_cast<const T*>(task.update) + (row - task.first) * task.width;
-    const T* gate = task.gate.rows == nullptr ? nullptr : RowOf<T>(task.gate, row - task.first);
-    Pack<T> added[kPacks];
-#pragma unroll
-    for (int j = 0; j < kPacks; ++j) {
-      const int pack = j * team + lane;
-      if (pack < packs) added[j] = LoadPack(update + pack * kCount);
-    }
-#pragma unroll
-    for (int j = 0; j < kPacks; ++j) {
-      const int at = (j * team + lane) * kCount;
-      if (j * team + lane >= packs) continue;
-      held[j] = Updated(held[j], added[j], gate == nullptr ? nullptr : gate + at);
-      StorePack(x + at, held[j]);
-    }
-  }
-  if (task.readings == 0) return;
+  const bool updated = packs > 0 && row >= task.first && row < task.last;
+  const auto* update = static_cast<const T*>(task.update) + (row - task.first) * task.width;
+  const T* gate =
+      updated && task.gate.rows != nullptr ? RowOf<T>(task.gate, row - task.first) : nullptr;
   float sum = 0.0f;
 #pragma unroll
   for (int j = 0; j < kPacks; ++j) {
+    const int at = (j * team + lane) * kCount;
     if (j * team + lane >= packs) continue;
-    float value[kCount];
-    Unpack(held[j], value);
-#pragma unroll
-    for (int i = 0; i < kCount; ++i) sum += value[i] * value[i];
+    held[j] = LoadPack(x + at);
+    if (updated) {
+      held[j] = Updated(held[j], LoadPack(update + at), gate == nullptr ? nullptr : gate + at);
+      StorePack(x + at, held[j]);
+    }
+    sum += SumOfSquares(held[j]);
   }
+  if (task.readings == 0) return;
   sum = SumTeam(sum, team, partial);
   if (packs == 0) return;
   const float inverse = 1.0f / sqrtf(sum / static_cast<float>(task.width) + task.epsilon);
@@ -184,7 +235,11 @@ cudaError_t LaunchOf(const ResidualNormTask& task, cudaStream_t stream) {
   // covers whole lines.
   const int team = TeamFor(packs, 2);
   const unsigned blocks = BlocksFor(task.rows, team);
-  if (packs <= team * 2) {
+  if (packs == 512) {
+    ResidualNormExact<T, 256, 2><<<blocks, kRowThreads, 0, stream>>>(task);
+  } else if (packs == 256) {
+    ResidualNormExact<T, 128, 2><<<blocks, kRowThreads, 0, stream>>>(task);
+  } else if (packs <= team * 2) {
     ResidualNormInRegisters<T, 2><<<blocks, kRowThreads, 0, stream>>>(task, team);
   } else {
     ResidualNormInRegisters<T, kMostPacks><<<blocks, kRowThreads, 0, stream>>>(task, team);

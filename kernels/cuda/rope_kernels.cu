@@ -104,13 +104,9 @@ __device__ __forceinline__ void RotateUnit(const RopeView& rope, const UnitPlace
 }
 
 template <typename T, int kUnits>
-__global__ void __launch_bounds__(kRowThreads)
-    NormRopeInRegisters(const __grid_constant__ NormRopeTasks tasks, int team) {
+__device__ __forceinline__ void NormRopeRow(const NormRopeTask& task, int team, int64_t block) {
   constexpr int kCount = kPacketSize<T>;
   __shared__ float partial[kRowWarps];
-  // Blocks of one token follow each other, so that the second finds the rotary tables in the cache.
-  const NormRopeTask& task = tasks.task[blockIdx.x % tasks.count];
-  const int64_t block = blockIdx.x / tasks.count;
   const int lane = threadIdx.x % team;
   const int64_t row = block * (kRowThreads / team) + threadIdx.x / team;
   const bool inside = row < task.batch * task.tokens;
@@ -175,6 +171,23 @@ __global__ void __launch_bounds__(kRowThreads)
     ScalePack(second[j], inverse[j], factors == nullptr ? nullptr : factors + place.second,
               task.base, b);
     RotateUnit(task.rope, place, table, offset, a, b, y);
+  }
+}
+
+template <typename T, int kUnits>
+__global__ void __launch_bounds__(kRowThreads)
+    NormRopeInRegisters(const __grid_constant__ NormRopeTask task, int team) {
+  NormRopeRow<T, kUnits>(task, team, blockIdx.x);
+}
+
+/// Blocks of one token follow each other, so that the second finds the rotary tables in the cache.
+template <typename T, int kUnits>
+__global__ void __launch_bounds__(kRowThreads)
+    NormRopePairInRegisters(const __grid_constant__ NormRopeTasks tasks, int team) {
+  if (blockIdx.x % 2 == 0) {
+    NormRopeRow<T, kUnits>(tasks.task[0], team, blockIdx.x / 2);
+  } else {
+    NormRopeRow<T, kUnits>(tasks.task[1], team, blockIdx.x / 2);
   }
 }
 
@@ -325,14 +338,20 @@ cudaError_t LaunchNormRopeOf(const NormRopeTasks& tasks, cudaStream_t stream) {
   int team = TeamFor(units, 1);
   // The lanes of a head must lie in one team.
   if (task.norm == Norm::kPerHead && team < units_per_head) team = static_cast<int>(units_per_head);
-  const unsigned blocks =
-      BlocksFor(task.batch * task.tokens, team) * static_cast<unsigned>(tasks.count);
+  const unsigned blocks = BlocksFor(task.batch * task.tokens, team);
+  const auto launch = [&](auto single, auto pair) {
+    if (tasks.count == 1) {
+      single<<<blocks, kRowThreads, 0, stream>>>(task, team);
+    } else {
+      pair<<<2 * blocks, kRowThreads, 0, stream>>>(tasks, team);
+    }
+  };
   if (units <= team) {
-    NormRopeInRegisters<T, 1><<<blocks, kRowThreads, 0, stream>>>(tasks, team);
+    launch(NormRopeInRegisters<T, 1>, NormRopePairInRegisters<T, 1>);
   } else if (units <= team * 2) {
-    NormRopeInRegisters<T, 2><<<blocks, kRowThreads, 0, stream>>>(tasks, team);
+    launch(NormRopeInRegisters<T, 2>, NormRopePairInRegisters<T, 2>);
   } else {
-    NormRopeInRegisters<T, kMostUnits><<<blocks, kRowThreads, 0, stream>>>(tasks, team);
+    launch(NormRopeInRegisters<T, kMostUnits>, NormRopePairInRegisters<T, kMostUnits>);
   }
   return cudaGetLastError();
 }
