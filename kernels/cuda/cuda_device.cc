@@ -55,6 +55,7 @@ int64_t CudaDevice::SystemAvailableBytes() const {
   size_t free = 0;
   size_t total = 0;
   if (!context_->MakeCurrent().ok() || cudaMemGetInfo(&free, &total) != cudaSuccess) return 0;
+  // Idle segments go back to the driver before an allocation fails.
   return static_cast<int64_t>(free) + context_->idle_bytes();
 }
 

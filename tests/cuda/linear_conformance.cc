@@ -1,4 +1,5 @@
 #include <array>
+#include <cmath>
 
 #include "absl/strings/str_cat.h"
 #include "kernels/status_macros.h"
@@ -35,7 +36,9 @@ TEST_F(Linears, ShapesAndActivations) {
                                                                            {4, 0, 6},
                                                                            {4, 8, 0}}) {
       const std::vector<Operand> operands = {
-          Normal({rows, in}, dtype), Normal({out, in}, dtype, 0.2f), Normal({out}, dtype, 0.2f)};
+          Normal({rows, in}, dtype),
+          Normal({out, in}, dtype, 1.0f / std::sqrt(static_cast<float>(in + 1))),
+          Normal({out}, dtype, 0.2f)};
       const std::vector<Operand> no_bias = {operands[0], operands[1], {}};
       for (const Activation activation :
            {Activation::kNone, Activation::kSilu, Activation::kGeluTanh, Activation::kTanh,

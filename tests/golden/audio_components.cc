@@ -33,7 +33,7 @@ checkpoint::WeightLoader Loader(const GoldenCase& golden, Device& device, DType 
 }
 
 /// The dtype to compute a named input in: its own, if that is bf16.
-absl::StatusOr<DType> ComputeDType(const GoldenCase& golden, absl::string_view name) {
+absl::StatusOr<DType> CaseDType(const GoldenCase& golden, absl::string_view name) {
   LTX_ASSIGN_OR_RETURN(const DType stored, golden.InputDType(name));
   return stored == DType::kBF16 ? DType::kBF16 : DType::kF32;
 }
@@ -243,7 +243,8 @@ absl::Status RunVaeDecode(const GoldenCase& golden, const GoldenContext& context
     absl::string_view suffix = input;
     if (!absl::ConsumePrefix(&suffix, "latent")) continue;
     const std::string output = absl::StrCat("mel", suffix);
-    LTX_ASSIGN_OR_RETURN(const DType compute, ComputeDType(golden, input));
+    LTX_ASSIGN_OR_RETURN(DType compute, CaseDType(golden, input));
+    compute = ComputeDType(context, compute, outputs);
     LTX_RETURN_IF_ERROR(DecodeLatent(golden, device, input, compute, output,
                                      suffix.empty() ? stages.observer() : StageObserver(),
                                      outputs));
@@ -264,7 +265,7 @@ absl::Status RunVocoder(const GoldenCase& golden, const GoldenContext& context,
   for (const std::string& input : golden.InputNames()) {
     absl::string_view suffix = input;
     if (!absl::ConsumePrefix(&suffix, "mel")) continue;
-    LTX_ASSIGN_OR_RETURN(const DType compute, ComputeDType(golden, input));
+    LTX_ASSIGN_OR_RETURN(const DType compute, CaseDType(golden, input));
     LTX_ASSIGN_OR_RETURN(const Vocoder vocoder,
                          Vocoder::Load(Loader(golden, device, compute), config));
     LTX_ASSIGN_OR_RETURN(Tensor mel, golden.Input(device, input, compute));
@@ -285,10 +286,13 @@ absl::Status RunDecodeFull(const GoldenCase& golden, const GoldenContext& contex
                        checkpoint::ParseAudioVaeConfig(golden.config()));
   LTX_ASSIGN_OR_RETURN(const checkpoint::VocoderConfig vocoder_config,
                        checkpoint::ParseVocoderConfig(golden.config()));
-  LTX_ASSIGN_OR_RETURN(const DType compute, ComputeDType(golden, "latent"));
-  const checkpoint::WeightLoader loader = Loader(golden, device, compute);
-  LTX_ASSIGN_OR_RETURN(const AudioDecoder decoder, AudioDecoder::Load(loader, vae_config));
-  LTX_ASSIGN_OR_RETURN(const Vocoder vocoder, Vocoder::Load(loader, vocoder_config));
+  LTX_ASSIGN_OR_RETURN(const DType stored, CaseDType(golden, "latent"));
+  const DType compute = ComputeDType(context, stored, outputs);
+  LTX_ASSIGN_OR_RETURN(const AudioDecoder decoder,
+                       AudioDecoder::Load(Loader(golden, device, compute), vae_config));
+  // The vocoder keeps its dtype: it is f32 in runs in bf16, too.
+  LTX_ASSIGN_OR_RETURN(const Vocoder vocoder,
+                       Vocoder::Load(Loader(golden, device, stored), vocoder_config));
   LTX_ASSIGN_OR_RETURN(const Tensor latent, golden.Input(device, "latent", compute));
   LTX_ASSIGN_OR_RETURN(const Tensor tokens, audio_vae::PatchifyAudio(device, latent));
   StageRecorder stages(device, outputs);

@@ -27,7 +27,8 @@ struct OutputComparison {
 /// and dtype class (float or integer) and only finite values, and if both errors lie within the
 /// case's tolerance. Without an entry, integers must be equal and floats within rel_l2 1e-5. A
 /// reference of norm 0 is judged by max_abs alone (0 if there is no such bound). An entry
-/// {"ignore": true}, or one with only bounds of 1e9 and more, never fails.
+/// {"ignore": true}, or one with only bounds of 1e9 and more, never fails. Outputs computed in bf16
+/// for a case in f32 (GoldenOutputs::JudgeAsBFloat16) are judged by the wider of the two bounds.
 /// INVALID_ARGUMENT for a malformed tolerance, or a case without any output.
 absl::StatusOr<std::vector<OutputComparison>> CompareOutputs(const GoldenCase& golden,
                                                              const GoldenOutputs& ours);

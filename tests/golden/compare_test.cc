@@ -56,6 +56,15 @@ TEST_F(CompareTest, MeasuresErrors) {
   EXPECT_NEAR(result.severity, 0.8, 1e-5);
 }
 
+TEST_F(CompareTest, ResultsInBFloat16HaveTheWiderBoundAndNoAbsoluteOne) {
+  ours_.SetDoubles("y", {2}, {3.3, 3.6});
+  ours_.JudgeAsBFloat16(0.11);
+  EXPECT_TRUE(One(R"({"out/y":{"rel_l2":1e-5,"max_abs":1e-5}})").passed);
+  ours_.JudgeAsBFloat16(0.09);
+  EXPECT_FALSE(One(R"({"out/y":{"rel_l2":1e-5,"max_abs":1e-5}})").passed);
+  EXPECT_TRUE(One(R"({"out/y":{"rel_l2":0.2}})").passed);
+}
+
 TEST_F(CompareTest, BothBoundsHold) {
   ours_.SetDoubles("y", {2}, {3.3, 3.6});
   EXPECT_FALSE(One(R"({"out/y":{"rel_l2":0.09,"max_abs":0.5}})").passed);

@@ -495,7 +495,9 @@ absl::Status RunModel(const GoldenCase& golden, const GoldenContext& context, bo
                       GoldenOutputs* outputs) {
   Device& device = *context.device;
   const json& params = golden.params();
-  const DType dtype = params.value("compute_dtype", "f32") == "bf16" ? DType::kBF16 : DType::kF32;
+  const DType dtype = ComputeDType(
+      context, params.value("compute_dtype", "f32") == "bf16" ? DType::kBF16 : DType::kF32,
+      outputs);
   LTX_ASSIGN_OR_RETURN(const TransformerConfig config, ParseTransformerConfig(golden.config()));
   LTX_ASSIGN_OR_RETURN(const dit::ModelClass model_class, ReadModelClass(params));
   LTX_ASSIGN_OR_RETURN(

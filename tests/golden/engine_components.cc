@@ -8,6 +8,12 @@
 // dit
 #include "tests/golden/dit_components.h"
 
+// guidance
+#include "tests/golden/guidance_components.h"
+
+// lora
+#include "tests/golden/lora_components.h"
+
 // pipeline
 #include "tests/golden/pipeline_components.h"
 
@@ -30,6 +36,12 @@ ComponentRegistry EngineComponents() {
 
   // dit
   RegisterDitComponents(&registry);
+
+  // guidance
+  RegisterGuidanceComponents(&registry);
+
+  // lora
+  RegisterLoraComponents(&registry);
 
   // pipeline
   RegisterPipelineComponents(&registry);

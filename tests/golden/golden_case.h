@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -97,8 +98,14 @@ class GoldenOutputs {
 
   const std::map<std::string, Value, std::less<>>& values() const { return values_; }
 
+  /// The values were computed in bf16 where the case was in f32: what is not exact is
+  /// judged by this rel_l2 if it is wider than the case's own bound, and by no max_abs.
+  void JudgeAsBFloat16(double rel_l2) { bf16_rel_l2_ = rel_l2; }
+  std::optional<double> bf16_rel_l2() const { return bf16_rel_l2_; }
+
  private:
   std::map<std::string, Value, std::less<>> values_;
+  std::optional<double> bf16_rel_l2_;
 };
 
 /// Where a runner finds things outside the case.
@@ -106,7 +113,12 @@ struct GoldenContext {
   Device* device = nullptr;
   /// Folder of model sets: `params.models` names one below it.
   std::string models_dir;
+  /// Cases in f32 run in bf16 where their component is a whole model.
+  bool f32_as_bf16 = false;
 };
+
+/// What a case in `dtype` is computed in; tells `outputs` if that is not the case's own dtype.
+DType ComputeDType(const GoldenContext& context, DType dtype, GoldenOutputs* outputs);
 
 /// Runs our code for one case. Only outputs the case holds need be set; extra ones are ignored.
 using ComponentRunner =

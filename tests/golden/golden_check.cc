@@ -28,6 +28,8 @@
 #include "tests/golden/registered_components.h"
 
 ABSL_FLAG(std::string, device, "cpu", "where the engine computes: auto, cpu, cuda or cuda:N");
+ABSL_FLAG(std::string, dtype, "f32",
+          "f32: each case in its own dtype; bf16: whole models in bf16, with bounds to match");
 ABSL_FLAG(int, threads, 0, "threads of one operation; 0: one per core this process may use");
 ABSL_FLAG(std::vector<std::string>, only, {},
           "components to run: whole dotted names, or a trailing \".*\"");
@@ -84,7 +86,11 @@ absl::StatusOr<std::unique_ptr<Device>> CreateDevice() {
 absl::StatusOr<bool> Main(const std::vector<char*>& arguments) {
   LTX_ASSIGN_OR_RETURN(const RunOptions options, ReadOptions(arguments));
   LTX_ASSIGN_OR_RETURN(const std::unique_ptr<Device> device, CreateDevice());
-  const GoldenContext context{device.get(), ModelsDir()};
+  const std::string dtype = absl::GetFlag(FLAGS_dtype);
+  if (dtype != "f32" && dtype != "bf16") {
+    return absl::InvalidArgumentError(absl::StrCat("--dtype is ", dtype, ", legal are f32, bf16"));
+  }
+  const GoldenContext context{device.get(), ModelsDir(), dtype == "bf16"};
   LTX_ASSIGN_OR_RETURN(const RunSummary summary,
                        RunCases(options, RegisteredComponents(), context, std::cout));
   std::cout << summary.model_files << " model files, " << summary.filtered

@@ -76,10 +76,11 @@ absl::StatusOr<std::vector<int64_t>> IntListParam(const GoldenCase& golden, cons
   return list;
 }
 
-absl::StatusOr<std::unique_ptr<Model>> LoadModel(const std::string& folder, Device* device) {
+absl::StatusOr<std::unique_ptr<Model>> LoadModel(const std::string& folder, Device* device,
+                                                 DType compute_dtype) {
   LTX_ASSIGN_OR_RETURN(const checkpoint::ModelSet set, checkpoint::ModelSet::Open(folder));
   pipeline::ModelOptions options;
-  options.compute_dtype = DType::kF32;
+  options.compute_dtype = compute_dtype;
   // The reduced packs do not say; every case of this area runs a distilled recipe.
   options.kind = checkpoint::ModelKind::kDistilled;
   return Model::Load(device, set, options);
@@ -261,8 +262,9 @@ absl::Status RunPackDistilled(const GoldenCase& golden, const GoldenContext& con
                               GoldenOutputs* outputs) {
   Device& device = *context.device;
   LTX_ASSIGN_OR_RETURN(const std::string pack, StringParam(golden, "checkpoint_pack"));
-  LTX_ASSIGN_OR_RETURN(const std::unique_ptr<Model> model,
-                       LoadModel(golden.Resolve(pack), &device));
+  LTX_ASSIGN_OR_RETURN(
+      const std::unique_ptr<Model> model,
+      LoadModel(golden.Resolve(pack), &device, ComputeDType(context, DType::kF32, outputs)));
   LTX_ASSIGN_OR_RETURN(const GenerationRequest request, RequestOf(golden));
   LTX_ASSIGN_OR_RETURN(const int64_t audio_channels, IntParam(golden, "audio_latent_channels"));
   LTX_ASSIGN_OR_RETURN(const std::string sampler, StringParam(golden, "stage_1_sampler"));
@@ -325,8 +327,9 @@ absl::Status RunPrompts(const GoldenCase& golden, const GoldenContext& context,
                         GoldenOutputs* outputs) {
   Device& device = *context.device;
   LTX_ASSIGN_OR_RETURN(const std::string pack, StringParam(golden, "checkpoint_pack"));
-  LTX_ASSIGN_OR_RETURN(const std::unique_ptr<Model> model,
-                       LoadModel(golden.Resolve(pack), &device));
+  LTX_ASSIGN_OR_RETURN(
+      const std::unique_ptr<Model> model,
+      LoadModel(golden.Resolve(pack), &device, ComputeDType(context, DType::kF32, outputs)));
   for (const char* prompt : {"positive", "negative"}) {
     LTX_ASSIGN_OR_RETURN(const std::string text, StringParam(golden, prompt));
     LTX_ASSIGN_OR_RETURN(const text::PromptContexts contexts,
@@ -463,7 +466,8 @@ absl::Status RunLtxTinyDistilled(const GoldenCase& golden, const GoldenContext& 
   Device& device = *context.device;
   LTX_ASSIGN_OR_RETURN(const std::string models, StringParam(golden, "models"));
   LTX_ASSIGN_OR_RETURN(const std::unique_ptr<Model> model,
-                       LoadModel(absl::StrCat(context.models_dir, "/", models), &device));
+                       LoadModel(absl::StrCat(context.models_dir, "/", models), &device,
+                                 ComputeDType(context, DType::kF32, outputs)));
   LTX_ASSIGN_OR_RETURN(const GenerationRequest request, RequestOf(golden));
   TinyObserver observer(&device, request, outputs);
   JobOptions options;

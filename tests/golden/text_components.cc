@@ -350,7 +350,7 @@ absl::Status RunEncode(const GoldenCase& golden, const GoldenContext& context,
   if (dtype != "float32" && dtype != "bfloat16") {
     return absl::InvalidArgumentError(absl::StrCat("params.dtype is ", dtype));
   }
-  options.compute = dtype == "float32" ? DType::kF32 : DType::kBF16;
+  options.compute = ComputeDType(context, dtype == "float32" ? DType::kF32 : DType::kBF16, outputs);
   LTX_ASSIGN_OR_RETURN(text::PromptEncoder encoder,
                        text::PromptEncoder::Load(&device, assets, config, transformer, options));
   int64_t index = 0;

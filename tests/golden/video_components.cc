@@ -150,7 +150,7 @@ absl::StatusOr<PadMode> PaddingParam(const json& params) {
   return absl::InvalidArgumentError(absl::StrCat("params.spatial_padding_mode: ", mode));
 }
 
-DType ComputeDType(const json& params) {
+DType CaseDType(const json& params) {
   return StringParam(params, "dtype", "float32") == "bfloat16" ? DType::kBF16 : DType::kF32;
 }
 
@@ -277,7 +277,7 @@ absl::Status RunUpsampleBlock(const GoldenCase& golden, const GoldenContext& con
 absl::Status RunDecode(const GoldenCase& golden, const GoldenContext& context,
                        GoldenOutputs* outputs) {
   Device& device = *context.device;
-  const DType dtype = ComputeDType(golden.params());
+  const DType dtype = ComputeDType(context, CaseDType(golden.params()), outputs);
   LTX_ASSIGN_OR_RETURN(const auto config, checkpoint::ParseVideoDecoderConfig(golden.config()));
   LTX_ASSIGN_OR_RETURN(const auto decoder,
                        video_vae::ConvDecoder::Load(config, VaeWeights(golden, device, dtype)));
@@ -308,7 +308,7 @@ absl::Status RunUpsamplerResBlock(const GoldenCase& golden, const GoldenContext&
 absl::Status RunUpsampler(const GoldenCase& golden, const GoldenContext& context,
                           GoldenOutputs* outputs) {
   Device& device = *context.device;
-  const DType dtype = ComputeDType(golden.params());
+  const DType dtype = ComputeDType(context, CaseDType(golden.params()), outputs);
   LTX_ASSIGN_OR_RETURN(const auto config, checkpoint::ParseUpsamplerConfig(golden.config()));
   WeightLoader loader = UpsamplerWeights(golden, device, dtype);
   // A case keeps the VAE's statistics beside the upsampler's weights.

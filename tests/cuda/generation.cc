@@ -1,0 +1,134 @@
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <vector>
+
+#include "engine/checkpoint/model_set.h"
+#include "engine/pipeline/generation_job.h"
+#include "engine/pipeline/model.h"
+#include "gtest/gtest.h"
+#include "kernels/cuda/cuda_device.h"
+#include "kernels/host_copy.h"
+#include "kernels/status_macros.h"
+#include "tests/cuda/refusing_memory.h"
+
+namespace ltx::cuda {
+namespace {
+
+/// Finished clip on the host.
+struct Clip {
+  std::vector<float> frames;
+  std::vector<float> waveform;
+  friend bool operator==(const Clip& a, const Clip& b) {
+    return a.frames == b.frames && a.waveform == b.waveform;
+  }
+};
+
+/// ltx-tiny on a GPU whose memory can be refused.
+class Generation : public ::testing::TestWithParam<DType> {
+ protected:
+  void SetUp() override {
+    CudaDeviceOptions options;
+    options.memory = &memory_;
+    auto device = CudaDevice::Create(options);
+    ASSERT_TRUE(device.ok()) << device.status();
+    device_ = *std::move(device);
+    ASSERT_EQ(Load(), absl::OkStatus());
+    loaded_ = live();
+  }
+  void TearDown() override {
+    model_.reset();
+    if (device_ == nullptr) return;
+    EXPECT_EQ(live(), 0);
+    EXPECT_EQ(device_->ledger().Read().live_allocations, 0);
+    device_->context().Trim();
+    EXPECT_EQ(device_->context().idle_bytes(), 0);
+  }
+
+  absl::Status Load() {
+    model_.reset();
+    LTX_ASSIGN_OR_RETURN(const auto files, checkpoint::ModelSet::Open("models/ltx-tiny"));
+    pipeline::ModelOptions options;
+    options.compute_dtype = GetParam();
+    LTX_ASSIGN_OR_RETURN(model_, pipeline::Model::Load(device_.get(), files, options));
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<Clip> Run() {
+    pipeline::GenerationRequest request = model_->DefaultRequest();
+    request.prompt = "a red circle moves up, a low hum";
+    request.height = 128;
+    request.width = 128;
+    request.num_frames = 17;
+    request.seed = 7;
+    LTX_ASSIGN_OR_RETURN(const auto job, pipeline::GenerationJob::Create(model_.get(), request));
+    while (!job->done()) LTX_RETURN_IF_ERROR(job->Advance().status());
+    LTX_ASSIGN_OR_RETURN(const pipeline::GenerationResult result, job->TakeResult());
+    Clip clip;
+    LTX_ASSIGN_OR_RETURN(clip.frames, ToFloats(*device_, result.frames));
+    LTX_ASSIGN_OR_RETURN(clip.waveform, ToFloats(*device_, result.waveform));
+    return clip;
+  }
+
+  int64_t live() const { return device_->ledger().Read().total.live_bytes; }
+
+  /// Outlives every tensor.
+  RefusingMemory memory_;
+  std::unique_ptr<CudaDevice> device_;
+  std::unique_ptr<pipeline::Model> model_;
+  /// Live bytes after loading.
+  int64_t loaded_ = 0;
+};
+
+TEST_P(Generation, SurvivesARefusedTensorAnywhere) {
+  const auto first = Run();
+  ASSERT_TRUE(first.ok()) << first.status();
+  // What a run keeps on purpose (contexts of prompts, recordings) is there from now on.
+  loaded_ = live();
+  memory_.RefuseTensor(0);
+  const auto undisturbed = Run();
+  ASSERT_TRUE(undisturbed.ok()) << undisturbed.status();
+  EXPECT_TRUE(*undisturbed == *first) << "the same request gives other bits the second time";
+  EXPECT_EQ(live(), loaded_);
+  const int64_t tensors = memory_.tensors();
+  std::printf("%lld tensors a clip, %.1f MB live, %.1f MB peak, %.1f MB idle\n",
+              static_cast<long long>(tensors), static_cast<double>(live()) / 1e6,
+              static_cast<double>(device_->ledger().Read().total.peak_bytes) / 1e6,
+              static_cast<double>(device_->context().idle_bytes()) / 1e6);
+  const int64_t stride = std::max<int64_t>(1, tensors / 40) | 1;
+  for (int64_t n = 1; n <= tensors; n += stride) {
+    memory_.RefuseTensor(n);
+    const auto run = Run();
+    memory_.RefuseTensor(0);
+    EXPECT_EQ(run.status().code(), absl::StatusCode::kResourceExhausted)
+        << "tensor " << n << " of " << tensors << ": " << run.status();
+    EXPECT_EQ(live(), loaded_) << "tensor " << n;
+    const auto next = Run();
+    ASSERT_TRUE(next.ok()) << "after tensor " << n << ": " << next.status();
+    EXPECT_TRUE(*next == *first) << "other bits after tensor " << n << " was refused";
+  }
+}
+
+TEST_P(Generation, LoadingSurvivesARefusedTensorAnywhere) {
+  memory_.RefuseTensor(0);
+  ASSERT_EQ(Load(), absl::OkStatus());
+  const int64_t tensors = memory_.tensors();
+  model_.reset();
+  const int64_t stride = std::max<int64_t>(1, tensors / 25) | 1;
+  for (int64_t n = 1; n <= tensors; n += stride) {
+    memory_.RefuseTensor(n);
+    EXPECT_EQ(Load().code(), absl::StatusCode::kResourceExhausted) << "tensor " << n;
+    memory_.RefuseTensor(0);
+    EXPECT_EQ(live(), 0) << "tensor " << n;
+  }
+  ASSERT_EQ(Load(), absl::OkStatus());
+  EXPECT_EQ(live(), loaded_);
+}
+
+INSTANTIATE_TEST_SUITE_P(DTypes, Generation, ::testing::Values(DType::kF32, DType::kBF16),
+                         [](const auto& info) {
+                           return info.param == DType::kF32 ? "F32" : "BF16";
+                         });
+
+}  // namespace
+}  // namespace ltx::cuda
