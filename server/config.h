@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "server/governor/rung_ladder.h"
 
 namespace ltx::server {
 
@@ -46,6 +47,8 @@ struct ServerConfig {
   int threads = 0;
   /// Dtype of weights and activations: "auto" (f32 on a CPU, bf16 on a GPU), "f32" or "bf16".
   std::string compute_dtype = "auto";
+  /// On a GPU: record the transformer's forwards and replay them.
+  bool cuda_graphs = true;
   /// Jobs of one class that may wait; one more is refused.
   int queue_capacity = 64;
   /// Seconds that a job may wait for its start; 0: as long as it likes.
@@ -71,6 +74,15 @@ struct ServerConfig {
   std::string metrics_listen;
   /// Device memory for the encoded forms of the prompts seen last; 0: none are kept.
   int64_t prompt_cache_bytes = int64_t{256} << 20;
+  /// Sizes of clips and what one may cost, JSON only; none: a ladder from the model's sizes,
+  /// without budgets of its own.
+  std::vector<Rung> rungs;
+  /// Device memory that this server may use, weights included; 0: nine tenths of what is available
+  /// when it starts.
+  int64_t memory_budget_bytes = 0;
+  /// Most seconds to measure what work costs before the server is ready; 0: projections of time
+  /// start with the first requests. Nothing is measured where state_dir has it already.
+  double calibration_seconds = 2.0;
   ConditionConfig condition;
   /// PEM files of the server's certificate chain and key; empty: no TLS.
   std::string tls_cert;
