@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <csignal>
+#include <fstream>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,6 +13,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "client/commands.h"
@@ -29,6 +31,8 @@ struct Flags {
   Connection connection;
   std::string output;
   std::vector<std::string> conditions;
+  std::string preview_dir;
+  int preview_every = 1;
   std::string noise_generator;
   std::string noise_dtype;
   double deadline_seconds = 0;
@@ -84,6 +88,18 @@ void PrintReport(const v1::GenerationReport& report, const std::string& path) {
   }
 }
 
+/// DIR/stage1-step03.png.
+absl::Status WritePreview(const std::string& folder, const v1::Preview& preview) {
+  const std::string path =
+      absl::StrFormat("%s/stage%d-step%02d.png", folder,
+                      preview.phase() == v1::PHASE_STAGE_2 ? 2 : 1, preview.unit());
+  std::ofstream file(path, std::ios::binary);
+  file << preview.png();
+  file.close();
+  if (file) return absl::OkStatus();
+  return absl::NotFoundError(absl::StrCat("cannot write ", path));
+}
+
 int RunGenerate(const Flags& flags) {
   // Before the watcher, which may use it until its own end.
   absl::StatusOr<std::unique_ptr<VideoClient>> client;
@@ -93,15 +109,18 @@ int RunGenerate(const Flags& flags) {
   interrupts.Watch(client->get());
   ProgressDisplay display(stderr, isatty(STDERR_FILENO) == 1);
   VideoClient::GenerateOptions options;
-  if (!flags.quiet) {
-    options.on_event = [&display](const v1::GenerateVideoEvent& event) { display.Show(event); };
-  }
+  absl::Status previews;
+  options.on_event = [&](const v1::GenerateVideoEvent& event) {
+    if (!flags.quiet) display.Show(event);
+    if (event.has_preview()) previews.Update(WritePreview(flags.preview_dir, event.preview()));
+  };
   if (flags.deadline_seconds > 0) {
     options.deadline = absl::Now() + absl::Seconds(flags.deadline_seconds);
   }
   const auto report = (*client)->Generate(flags.request, flags.output, options);
   display.Clear();
   if (!report.ok()) return Fail(report.status());
+  if (!previews.ok()) return Fail(previews);
   if (flags.json) {
     PrintJson(*report);
   } else {
@@ -235,6 +254,10 @@ Command AddGenerateCommand(CLI::App* app) {
   AddGuidanceFlags(command, &flags->request);
   command->add_option("--deadline", flags->deadline_seconds,
                       "Give up after this many seconds; 0: never");
+  command->add_option("--preview-dir", flags->preview_dir,
+                      "Folder for small pictures of what the clip will show, one a denoising step");
+  command->add_option("--preview-every", flags->preview_every, "Only after every so many steps")
+      ->check(CLI::PositiveNumber);
   command->add_flag("--quiet", flags->quiet, "No progress");
   command->add_flag("--json", flags->json, "Print the whole report as JSON");
   return [flags] {
@@ -244,6 +267,9 @@ Command AddGenerateCommand(CLI::App* app) {
     for (const std::string& text : flags->conditions) {
       const absl::Status status = ParseCondition(text, flags->request.add_conditions());
       if (!status.ok()) return Fail(status);
+    }
+    if (!flags->preview_dir.empty()) {
+      flags->request.set_preview_every_steps(flags->preview_every);
     }
     MapNoiseFlags(flags.get());
     return RunGenerate(*flags);

@@ -1,6 +1,7 @@
 #include "server/generation_task.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "engine/media/pixel_convert.h"
 #include "engine/media/png_writer.h"
 #include "engine/pipeline/error_details.h"
+#include "engine/pipeline/job_options.h"
 #include "engine/verify/clip_verifier.h"
 #include "kernels/host_copy.h"
 #include "kernels/status_macros.h"
@@ -62,13 +64,15 @@ struct GenerationTask::Clip {
 
 GenerationTask::GenerationTask(std::string id, const pipeline::Model* model,
                                pipeline::GenerationRequest request, std::string output_path,
-                               std::shared_ptr<GenerationSink> sink, ServerMetrics* metrics)
+                               std::shared_ptr<GenerationSink> sink, ServerMetrics* metrics,
+                               std::unique_ptr<PreviewMaker> previews)
     : id_(std::move(id)),
       model_(model),
       request_(std::move(request)),
       output_path_(std::move(output_path)),
       sink_(std::move(sink)),
       metrics_(metrics),
+      previews_(std::move(previews)),
       created_(absl::Now()) {}
 
 GenerationTask::~GenerationTask() = default;
@@ -80,7 +84,9 @@ absl::Status GenerationTask::Start(int /*device*/) {
   model_->device().ledger().ResetPeaks();
   spdlog::info("starts: {} {}x{}x{}, seed {}", std::string(pipeline::RecipeName(request_.recipe)),
                request_.width, request_.height, request_.num_frames, request_.seed);
-  LTX_ASSIGN_OR_RETURN(job_, pipeline::GenerationJob::Create(model_, request_));
+  pipeline::JobOptions job_options;
+  if (previews_ != nullptr) job_options.observer = previews_->observer();
+  LTX_ASSIGN_OR_RETURN(job_, pipeline::GenerationJob::Create(model_, request_, job_options));
   units_total_ = static_cast<int>(job_->plan().size()) + mux_units();
   SendAdmitted();
   return absl::OkStatus();
@@ -127,7 +133,24 @@ absl::Status GenerationTask::AdvanceEngine() {
                                  unit.seconds);
   }
   Report(ToWire(unit.unit.phase), unit.unit.index, unit.unit.count);
+  SendPreview(unit);
   return absl::OkStatus();
+}
+
+void GenerationTask::SendPreview(const pipeline::UnitReport& unit) {
+  if (previews_ == nullptr) return;
+  absl::StatusOr<std::optional<v1::Preview>> preview = previews_->After(unit, job_->parameters());
+  if (!preview.ok()) {
+    // The clip matters more than a look at it beforehand.
+    spdlog::warn("no previews: {}", preview.status().ToString());
+    report_.add_warnings(absl::StrCat("no previews: ", preview.status().message()));
+    previews_.reset();
+    return;
+  }
+  if (!preview->has_value()) return;
+  v1::GenerateVideoEvent event;
+  *event.mutable_preview() = **std::move(preview);
+  sink_->Send(std::move(event));
 }
 
 absl::Status GenerationTask::TakeClip() {

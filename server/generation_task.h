@@ -14,6 +14,7 @@
 #include "kernels/memory_ledger.h"
 #include "server/jobs/generation_sink.h"
 #include "server/metrics/server_metrics.h"
+#include "server/preview.h"
 #include "server/scheduler/task.h"
 
 namespace ltx::server {
@@ -22,11 +23,11 @@ namespace ltx::server {
 /// encoding in pieces of a few frames.
 class GenerationTask final : public Task {
  public:
-  /// `model` and `metrics` must outlive the task. `output_path`: resolved path for the clip, or
-  /// empty: it is delivered to the sink.
+  /// `model` and `metrics` must outlive the task. `previews` may be null. `output_path`: resolved
+  /// path for the clip, or empty: it is delivered to the sink.
   GenerationTask(std::string id, const pipeline::Model* model, pipeline::GenerationRequest request,
                  std::string output_path, std::shared_ptr<GenerationSink> sink,
-                 ServerMetrics* metrics);
+                 ServerMetrics* metrics, std::unique_ptr<PreviewMaker> previews = nullptr);
   ~GenerationTask() override;
 
   absl::Status Start(int device) override;
@@ -50,6 +51,7 @@ class GenerationTask final : public Task {
   std::string ClipPath() const;
   void Report(v1::Phase phase, int unit, int units);
   void SendAdmitted();
+  void SendPreview(const pipeline::UnitReport& unit);
   void FillReport();
   double RunSeconds() const;
 
@@ -59,6 +61,8 @@ class GenerationTask final : public Task {
   const std::string output_path_;
   const std::shared_ptr<GenerationSink> sink_;
   ServerMetrics* const metrics_;
+  /// Null if none are wanted, or could not be made.
+  std::unique_ptr<PreviewMaker> previews_;
   const absl::Time created_;
 
   absl::Time started_;

@@ -21,10 +21,15 @@ absl::StatusOr<GenerationBackend::Prepared> ModelBackend::Prepare(
   }
   Prepared prepared;
   prepared.make_task = [model = model_, metrics = metrics_, mapped = std::move(mapped),
-                        output_path = std::move(output_path)](
+                        output_path = std::move(output_path), projection = projection_,
+                        preview_every = request.preview_every_steps()](
                            const std::string& job_id, std::shared_ptr<GenerationSink> sink) {
+    std::unique_ptr<PreviewMaker> previews;
+    if (preview_every > 0) {
+      previews = std::make_unique<PreviewMaker>(preview_every, model, projection);
+    }
     return std::make_unique<GenerationTask>(job_id, model, mapped, output_path, std::move(sink),
-                                            metrics);
+                                            metrics, std::move(previews));
   };
   return prepared;
 }

@@ -1,6 +1,7 @@
 #ifndef LTX_SERVER_MODEL_BACKEND_H_
 #define LTX_SERVER_MODEL_BACKEND_H_
 
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "engine/pipeline/model.h"
 #include "server/generation_backend.h"
 #include "server/metrics/server_metrics.h"
+#include "server/preview.h"
 
 namespace ltx::server {
 
@@ -33,6 +35,8 @@ class ModelBackend final : public GenerationBackend {
   const pipeline::Model* const model_;
   const Options options_;
   ServerMetrics* const metrics_;
+  /// Shared with the tasks.
+  const std::shared_ptr<PreviewProjection> projection_ = std::make_shared<PreviewProjection>();
 };
 
 }  // namespace ltx::server
