@@ -1,12 +1,8 @@
-#include <pthread.h>
 #include <unistd.h>
 
-#include <atomic>
-#include <csignal>
+#include <cstdio>
 #include <memory>
-#include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -14,15 +10,20 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
+#include "client/clip_report.h"
 #include "client/commands.h"
 #include "client/connection.h"
 #include "client/failure.h"
+#include "client/interrupt_watcher.h"
 #include "client/json_output.h"
 #include "client/progress_line.h"
 #include "client/video_client.h"
 
 namespace ltx::client {
 namespace {
+
+/// How long a server may take to write a job down.
+constexpr absl::Duration kSubmitTimeout = absl::Seconds(10);
 
 /// What the flags say. Unset ones are left to the server.
 struct Flags {
@@ -34,54 +35,26 @@ struct Flags {
   double deadline_seconds = 0;
   bool quiet = false;
   bool json = false;
+  bool detach = false;
+  std::string job_class;
+  std::string tenant;
   v1::GenerateVideoRequest request;
 };
 
-/// Turns Ctrl-C into a cancellation of the client's job while it lives; before there is a client it
-/// ends the program. Make it before other threads start, since they inherit the blocked signals.
-class InterruptWatcher {
- public:
-  InterruptWatcher() {
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGTERM);
-    pthread_sigmask(SIG_BLOCK, &set, nullptr);
-    thread_ = std::thread([this, set] {
-      // Wakes up often enough to end with its owner.
-      const timespec tick = {0, 100 * 1000 * 1000};
-      while (!stop_.load()) {
-        if (sigtimedwait(&set, nullptr, &tick) <= 0) continue;
-        VideoClient* const client = client_.load();
-        if (client == nullptr) _exit(kInterruptedExit);
-        client->Cancel();
-      }
-    });
+/// Tells the job's id and leaves it to the server.
+int RunDetached(const Flags& flags, VideoClient* client) {
+  const absl::Duration timeout =
+      flags.deadline_seconds > 0 ? absl::Seconds(flags.deadline_seconds) : kSubmitTimeout;
+  const auto job_id = client->Submit(flags.request, timeout);
+  if (!job_id.ok()) return Fail(job_id.status());
+  if (!flags.json) {
+    std::printf("%s\n", job_id->c_str());
+    return 0;
   }
-  ~InterruptWatcher() {
-    stop_.store(true);
-    thread_.join();
-  }
-  InterruptWatcher(const InterruptWatcher&) = delete;
-  InterruptWatcher& operator=(const InterruptWatcher&) = delete;
-
-  void Watch(VideoClient* client) { client_.store(client); }
-
- private:
-  std::atomic<bool> stop_{false};
-  std::atomic<VideoClient*> client_{nullptr};
-  std::thread thread_;
-};
-
-void PrintReport(const v1::GenerationReport& report, const std::string& path) {
-  const v1::EffectiveParameters& parameters = report.parameters();
-  std::printf("%s: %dx%d, %d frames, seed %llu, recipe %s, %.2f s\n", path.c_str(),
-              parameters.width(), parameters.height(), parameters.num_frames(),
-              static_cast<unsigned long long>(parameters.seed()), parameters.recipe().c_str(),
-              report.run_seconds());
-  for (const std::string& warning : report.warnings()) {
-    std::fprintf(stderr, "ltx: warning: %s\n", warning.c_str());
-  }
+  const auto job = client->GetJob(*job_id);
+  if (!job.ok()) return Fail(job.status());
+  PrintJson(*job);
+  return 0;
 }
 
 int RunGenerate(const Flags& flags) {
@@ -91,6 +64,8 @@ int RunGenerate(const Flags& flags) {
   client = Connect(flags.connection);
   if (!client.ok()) return Fail(client.status());
   interrupts.Watch(client->get());
+  (*client)->SetTenant(flags.tenant);
+  if (flags.detach) return RunDetached(flags, client->get());
   ProgressDisplay display(stderr, isatty(STDERR_FILENO) == 1);
   VideoClient::GenerateOptions options;
   if (!flags.quiet) {
@@ -172,6 +147,21 @@ void AddNoiseFlags(CLI::App* app, Flags* flags) {
       ->check(CLI::IsMember({"float32", "bfloat16"}));
 }
 
+void AddJobFlags(CLI::App* app, Flags* flags) {
+  Optional<std::string>(
+      app, "--request-id", [flags](const std::string& v) { flags->request.set_request_id(v); },
+      "A key of your own: the same request with the same key is one job, however often it is sent");
+  app->add_option("--class", flags->job_class,
+                  "interactive (default), or batch: gives way to interactive jobs")
+      ->check(CLI::IsMember({"interactive", "batch"}));
+  Optional<double>(
+      app, "--queue-timeout", [flags](double v) { flags->request.set_queue_timeout_seconds(v); },
+      "Give up if the job has not started after this many seconds");
+  app->add_option("--tenant", flags->tenant, "Who shares the device with whom");
+  app->add_flag("--detach", flags->detach,
+                "Print the job's id and leave; look at it with ltx jobs");
+}
+
 void MapNoiseFlags(Flags* flags) {
   if (flags->noise_generator == "torch_cpu") {
     flags->request.set_noise_generator(v1::NOISE_GENERATOR_TORCH_CPU);
@@ -233,14 +223,20 @@ Command AddGenerateCommand(CLI::App* app) {
   AddSizeFlags(command, &flags->request);
   AddNoiseFlags(command, flags.get());
   AddGuidanceFlags(command, &flags->request);
+  AddJobFlags(command, flags.get());
   command->add_option("--deadline", flags->deadline_seconds,
                       "Give up after this many seconds; 0: never");
   command->add_flag("--quiet", flags->quiet, "No progress");
   command->add_flag("--json", flags->json, "Print the whole report as JSON");
   return [flags] {
-    if (flags->output.empty() == flags->request.output_path().empty()) {
+    if (flags->detach && !flags->output.empty()) {
+      return Fail(absl::InvalidArgumentError(
+          "--detach leaves the clip on the server: take --output to ltx jobs download"));
+    }
+    if (!flags->detach && flags->output.empty() == flags->request.output_path().empty()) {
       return Fail(absl::InvalidArgumentError("give either --output or --server-output"));
     }
+    if (flags->job_class == "batch") flags->request.set_job_class(v1::JOB_CLASS_BATCH);
     for (const std::string& text : flags->conditions) {
       const absl::Status status = ParseCondition(text, flags->request.add_conditions());
       if (!status.ok()) return Fail(status);

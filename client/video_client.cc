@@ -11,6 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
 #include "client/channel.h"
 #include "engine/media/atomic_file.h"
 #include "engine/media/sha256.h"
@@ -34,6 +35,8 @@ absl::Status CheckEnding(absl::string_view path, bool single_frame) {
       single_frame ? "one frame is written as .png" : "a clip of several frames is written as .mp4",
       ", not as ", wrong));
 }
+
+}  // namespace
 
 /// Checks and writes the media of one stream.
 class MediaReceiver {
@@ -75,8 +78,6 @@ class MediaReceiver {
   int64_t bytes_ = 0;
 };
 
-}  // namespace
-
 /// The call under way, if there is one.
 struct VideoClient::Running {
   absl::Mutex mutex;
@@ -102,8 +103,25 @@ absl::Status FromWire(const grpc::Status& status) {
   return absl::Status(static_cast<absl::StatusCode>(status.error_code()), message);
 }
 
+namespace {
+
+/// For calls that are answered from memory; far above what a busy server needs.
+constexpr absl::Duration kAnswerLimit = absl::Seconds(30);
+
+/// A call with one answer.
+template <typename Start>
+absl::Status Call(absl::Duration timeout, const Start& start) {
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
+  return FromWire(start(&context));
+}
+
+}  // namespace
+
 VideoClient::VideoClient(const std::shared_ptr<grpc::Channel>& channel)
-    : stub_(v1::VideoService::NewStub(channel)), running_(std::make_shared<Running>()) {}
+    : stub_(v1::VideoService::NewStub(channel)),
+      jobs_(v1::JobService::NewStub(channel)),
+      running_(std::make_shared<Running>()) {}
 
 absl::StatusOr<std::unique_ptr<VideoClient>> VideoClient::Connect(const std::string& address,
                                                                   absl::Duration timeout) {
@@ -128,10 +146,54 @@ absl::StatusOr<v1::GenerationReport> VideoClient::Generate(const v1::GenerateVid
     LTX_ASSIGN_OR_RETURN(media::AtomicFile file, media::AtomicFile::Create(output_path));
     receiver.emplace(std::move(file));
   }
+  return ReadStream(
+      [&](grpc::ClientContext* context) { return stub_->GenerateVideo(context, request); },
+      receiver.has_value() ? &*receiver : nullptr, options);
+}
+
+absl::StatusOr<v1::GenerationReport> VideoClient::Watch(v1::WatchJobRequest request,
+                                                        const std::string& output_path,
+                                                        const GenerateOptions& options) {
+  std::optional<MediaReceiver> receiver;
+  if (output_path.empty()) {
+    request.set_skip_media(true);
+  } else {
+    LTX_ASSIGN_OR_RETURN(media::AtomicFile file, media::AtomicFile::Create(output_path));
+    receiver.emplace(std::move(file));
+  }
+  return ReadStream([&](grpc::ClientContext* context) { return jobs_->WatchJob(context, request); },
+                    receiver.has_value() ? &*receiver : nullptr, options);
+}
+
+absl::StatusOr<std::string> VideoClient::Submit(v1::GenerateVideoRequest request,
+                                                absl::Duration timeout) {
+  request.set_detach(true);
+  std::string job_id;
+  GenerateOptions options;
+  options.deadline = absl::Now() + timeout;
+  options.on_event = [this, &job_id](const v1::GenerateVideoEvent& event) {
+    if (!event.has_queued() || !job_id.empty()) return;
+    job_id = event.queued().job_id();
+    Cancel();
+  };
+  const absl::Status ended =
+      ReadStream(
+          [&](grpc::ClientContext* context) { return stub_->GenerateVideo(context, request); },
+          /*receiver=*/nullptr, options)
+          .status();
+  if (!job_id.empty()) return job_id;
+  if (!ended.ok()) return ended;
+  return absl::DataLossError("the stream ended without a job");
+}
+
+absl::StatusOr<v1::GenerationReport> VideoClient::ReadStream(
+    const std::function<std::unique_ptr<Reader>(grpc::ClientContext*)>& start,
+    MediaReceiver* receiver, const GenerateOptions& options) {
   grpc::ClientContext context;
   if (options.deadline != absl::InfiniteFuture()) {
     context.set_deadline(absl::ToChronoTime(options.deadline));
   }
+  if (!tenant_.empty()) context.AddMetadata("x-ltx-tenant", tenant_);
   {
     absl::MutexLock lock(&running_->mutex);
     if (std::exchange(running_->cancelled, false)) {
@@ -139,15 +201,15 @@ absl::StatusOr<v1::GenerationReport> VideoClient::Generate(const v1::GenerateVid
     }
     running_->context = &context;
   }
-  const auto reader = stub_->GenerateVideo(&context, request);
+  const std::unique_ptr<Reader> reader = start(&context);
   absl::Status local;
   std::optional<v1::GenerationReport> report;
   v1::GenerateVideoEvent event;
   while (reader->Read(&event)) {
     if (!local.ok()) continue;  // Drains what was under way before the cancellation.
-    if (event.has_media_header() && receiver.has_value()) {
+    if (event.has_media_header() && receiver != nullptr) {
       local = receiver->Begin(event.media_header());
-    } else if (event.has_media_chunk() && receiver.has_value()) {
+    } else if (event.has_media_chunk() && receiver != nullptr) {
       local = receiver->Add(event.media_chunk());
     } else if (event.has_finished()) {
       report = event.finished().report();
@@ -165,7 +227,7 @@ absl::StatusOr<v1::GenerationReport> VideoClient::Generate(const v1::GenerateVid
   LTX_RETURN_IF_ERROR(local);
   LTX_RETURN_IF_ERROR(FromWire(wire));
   if (!report.has_value()) return absl::DataLossError("the stream ended without a report");
-  if (receiver.has_value()) LTX_RETURN_IF_ERROR(receiver->Finish());
+  if (receiver != nullptr) LTX_RETURN_IF_ERROR(receiver->Finish());
   return *std::move(report);
 }
 
@@ -176,11 +238,48 @@ void VideoClient::Cancel() {
 }
 
 absl::StatusOr<v1::HealthResponse> VideoClient::Health(absl::Duration timeout) {
-  grpc::ClientContext context;
-  context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
   v1::HealthResponse response;
-  LTX_RETURN_IF_ERROR(FromWire(stub_->Health(&context, {}, &response)));
+  LTX_RETURN_IF_ERROR(Call(timeout, [&](grpc::ClientContext* context) {
+    return stub_->Health(context, {}, &response);
+  }));
   return response;
+}
+
+absl::StatusOr<v1::Job> VideoClient::GetJob(const std::string& job_id) {
+  v1::GetJobRequest request;
+  request.set_job_id(job_id);
+  v1::Job job;
+  LTX_RETURN_IF_ERROR(Call(kAnswerLimit, [&](grpc::ClientContext* context) {
+    return jobs_->GetJob(context, request, &job);
+  }));
+  return job;
+}
+
+absl::StatusOr<v1::ListJobsResponse> VideoClient::ListJobs(const v1::ListJobsRequest& request) {
+  v1::ListJobsResponse page;
+  LTX_RETURN_IF_ERROR(Call(kAnswerLimit, [&](grpc::ClientContext* context) {
+    return jobs_->ListJobs(context, request, &page);
+  }));
+  return page;
+}
+
+absl::StatusOr<v1::Job> VideoClient::CancelJob(const std::string& job_id) {
+  v1::CancelJobRequest request;
+  request.set_job_id(job_id);
+  v1::Job job;
+  LTX_RETURN_IF_ERROR(Call(kAnswerLimit, [&](grpc::ClientContext* context) {
+    return jobs_->CancelJob(context, request, &job);
+  }));
+  return job;
+}
+
+absl::Status VideoClient::DeleteJob(const std::string& job_id) {
+  v1::DeleteJobRequest request;
+  request.set_job_id(job_id);
+  v1::DeleteJobResponse response;
+  return Call(kAnswerLimit, [&](grpc::ClientContext* context) {
+    return jobs_->DeleteJob(context, request, &response);
+  });
 }
 
 }  // namespace ltx::client

@@ -4,14 +4,18 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "proto/ltx/v1/job_service.grpc.pb.h"
 #include "proto/ltx/v1/video_service.grpc.pb.h"
 
 namespace ltx::client {
+
+class MediaReceiver;
 
 /// A gRPC status as an absl::Status: same code; the message ends with what the server's
 /// google.rpc details add (field and legal values, when to come back).
@@ -32,6 +36,9 @@ class VideoClient {
   /// Over a channel of OpenChannel(), with TLS and a token.
   static std::unique_ptr<VideoClient> Over(const std::shared_ptr<grpc::Channel>& channel);
 
+  /// Who shares the device with whom; sent along with all that is generated. Before any call.
+  void SetTenant(std::string tenant) { tenant_ = std::move(tenant); }
+
   struct GenerateOptions {
     /// Called for every event but media chunks, on the calling thread.
     std::function<void(const v1::GenerateVideoEvent&)> on_event;
@@ -47,9 +54,25 @@ class VideoClient {
                                                 const std::string& output_path,
                                                 const GenerateOptions& options);
 
-  /// Cancels the running Generate(), from any thread; it then returns CANCELLED. If none runs, the
-  /// next one is cancelled: a caller cannot know how far a Generate() of another thread has come.
+  /// Queues a request whose job goes on without this client, and returns the job's id as soon as
+  /// the server has written it down. Sets `detach`; otherwise as Generate().
+  absl::StatusOr<std::string> Submit(v1::GenerateVideoRequest request, absl::Duration timeout);
+
+  /// Follows a job from an event on and writes its clip to `output_path`; without one media are not
+  /// asked for. Otherwise as Generate(). NOT_FOUND for an unknown job.
+  absl::StatusOr<v1::GenerationReport> Watch(v1::WatchJobRequest request,
+                                             const std::string& output_path,
+                                             const GenerateOptions& options);
+
+  /// Ends the running Generate() or Watch(), from any thread; it then returns CANCELLED. If none
+  /// runs, the next one is ended: a caller cannot know how far that of another thread has come. A
+  /// job is cancelled with its Generate(), unless it is detached; a Watch() leaves it alone.
   void Cancel();
+
+  absl::StatusOr<v1::Job> GetJob(const std::string& job_id);
+  absl::StatusOr<v1::ListJobsResponse> ListJobs(const v1::ListJobsRequest& request);
+  absl::StatusOr<v1::Job> CancelJob(const std::string& job_id);
+  absl::Status DeleteJob(const std::string& job_id);
 
   absl::StatusOr<v1::HealthResponse> Health(absl::Duration timeout);
 
@@ -67,7 +90,16 @@ class VideoClient {
   explicit VideoClient(const std::shared_ptr<grpc::Channel>& channel);
 
   struct Running;
+  using Reader = grpc::ClientReaderInterface<v1::GenerateVideoEvent>;
+
+  /// Opens a stream with `start` and reads it to its end.
+  absl::StatusOr<v1::GenerationReport> ReadStream(
+      const std::function<std::unique_ptr<Reader>(grpc::ClientContext*)>& start,
+      MediaReceiver* receiver, const GenerateOptions& options);
+
+  std::string tenant_;
   std::unique_ptr<v1::VideoService::Stub> stub_;
+  std::unique_ptr<v1::JobService::Stub> jobs_;
   std::shared_ptr<Running> running_;
 };
 

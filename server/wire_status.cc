@@ -37,15 +37,20 @@ std::string Printable(absl::string_view text) {
 
 }  // namespace
 
+std::optional<pipeline::ErrorDetail> WireDetail(const absl::Status& status) {
+  std::optional<pipeline::ErrorDetail> detail = pipeline::GetErrorDetail(status);
+  if (!detail.has_value() && absl::IsResourceExhausted(status)) {
+    detail = pipeline::ErrorDetail{std::string(kReasonDeviceMemory), "", "", ""};
+  }
+  return detail;
+}
+
 grpc::Status ToWire(const absl::Status& status, absl::Duration retry_after) {
   if (status.ok()) return grpc::Status::OK;
   google::rpc::Status details;
   details.set_code(static_cast<int>(status.code()));
   details.set_message(Shortened(status.message()));
-  std::optional<pipeline::ErrorDetail> detail = pipeline::GetErrorDetail(status);
-  if (!detail.has_value() && absl::IsResourceExhausted(status)) {
-    detail = pipeline::ErrorDetail{std::string(kReasonDeviceMemory), "", "", ""};
-  }
+  const std::optional<pipeline::ErrorDetail> detail = WireDetail(status);
   if (detail.has_value()) {
     google::rpc::ErrorInfo info;
     info.set_reason(detail->reason);

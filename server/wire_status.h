@@ -3,10 +3,17 @@
 
 #include <grpcpp/support/status.h>
 
+#include <optional>
+
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "engine/pipeline/error_details.h"
 
 namespace ltx::server {
+
+/// What machines get to know of a status: the detail that it carries, or reason DEVICE_OOM for a
+/// bare RESOURCE_EXHAUSTED, which comes from a device.
+std::optional<pipeline::ErrorDetail> WireDetail(const absl::Status& status);
 
 /// The status as it goes over the wire: the same code and message, and google.rpc details from the
 /// ErrorDetail that it carries: ErrorInfo (reason, domain "ltx-server", metadata field / value /

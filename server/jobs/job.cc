@@ -46,26 +46,27 @@ v1::JobState EndState(v1::JobState before, const absl::Status& status) {
 
 }  // namespace
 
-Job::State Job::Restored(JobRecord record) {
-  State state{std::move(*record.mutable_job()), EventLog(kMaxEvents)};
+Job::State Job::Restored(const JobRecord& record) {
+  State state{record.job(), EventLog(kMaxEvents)};
   if (state.job.state() == v1::JOB_STATE_UNSPECIFIED) {
     (void)server::Enter(v1::JOB_STATE_QUEUED, &state.job);
     *state.job.mutable_create_time() = ToTimestamp(absl::Now());
   }
-  for (v1::GenerateVideoEvent& event : *record.mutable_events()) {
-    state.log.Restore(std::move(event));
-  }
+  for (const v1::GenerateVideoEvent& event : record.events()) state.log.Restore(event);
   return state;
 }
 
-Job::Job(JobRecord record, Parts parts)
+Job::Job(const JobRecord& record, Parts parts)
     : id_(record.job().job_id()),
       sequence_(record.sequence()),
       tenant_(record.job().tenant()),
       request_id_(record.job().request().request_id()),
       request_digest_(record.request_digest()),
       parts_(std::move(parts)),
-      state_(Restored(std::move(record))) {}
+      state_(Restored(record)) {
+  // What is on disk was accepted.
+  if (record.job().state() != v1::JOB_STATE_UNSPECIFIED) accepted_.Notify();
+}
 
 v1::Job Job::Describe(bool brief) const {
   absl::MutexLock lock(&mutex_);
@@ -228,7 +229,7 @@ void Job::ApplyEnd(const absl::Status& status, State* state) {
   const bool started = job->state() == v1::JOB_STATE_RUNNING;
   v1::JobState next = EndState(job->state(), status);
   // Whatever a lost job was doing: the server failed it.
-  const auto detail = pipeline::GetErrorDetail(status);
+  const std::optional<pipeline::ErrorDetail> detail = WireDetail(status);
   if (detail.has_value() && detail->reason == kReasonLost) next = v1::JOB_STATE_FAILED;
   if (!server::Enter(next, job)) return;
   *job->mutable_end_time() = ToTimestamp(absl::Now());

@@ -47,7 +47,7 @@ class Job final : public JobListener, public GenerationSink {
     std::function<void(const Job& job)> on_over;
   };
   /// A new job (state QUEUED), or one that a record tells of.
-  Job(JobRecord record, Parts parts);
+  Job(const JobRecord& record, Parts parts);
 
   const std::string& id() const { return id_; }
   uint64_t sequence() const { return sequence_; }
@@ -104,7 +104,7 @@ class Job final : public JobListener, public GenerationSink {
     EventLog log;
     v1::Phase phase = v1::PHASE_UNSPECIFIED;
   };
-  static State Restored(JobRecord record);
+  static State Restored(const JobRecord& record);
   static void ApplyEnd(const absl::Status& status, State* state);
   JobRecord ToRecord(const State& state) const;
   /// On disk, then for all to see.

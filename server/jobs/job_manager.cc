@@ -1,10 +1,13 @@
 #include "server/jobs/job_manager.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <limits>
 #include <optional>
 #include <random>
+#include <system_error>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -81,6 +84,19 @@ absl::StatusOr<absl::Time> StartBy(const v1::GenerateVideoRequest& request, absl
   return absl::Now() + timeout;
 }
 
+/// What a killed server was writing beside `output_path`; see media::AtomicFile.
+void RemoveHalfWritten(const std::string& output_path) {
+  if (output_path.empty()) return;
+  const std::filesystem::path path(output_path);
+  const std::string prefix = path.filename().string() + ".part-";
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(path.parent_path(), error)) {
+    std::error_code ignored;
+    const std::string name = entry.path().filename().string();
+    if (absl::StartsWith(name, prefix)) std::filesystem::remove(entry.path(), ignored);
+  }
+}
+
 }  // namespace
 
 absl::Status JobManager::Unknown(const std::string& job_id) {
@@ -120,17 +136,18 @@ Job::Parts JobManager::PartsOfJobs() {
 JobManager::~JobManager() = default;
 
 void JobManager::Restore() {
-  RecordStore::Contents contents = records_->Load();
+  const RecordStore::Contents contents = records_->Load();
   for (const std::string& warning : contents.warnings) spdlog::warn("{}", warning);
   int lost = 0;
-  for (JobRecord& record : contents.records) {
-    auto job = std::make_shared<Job>(std::move(record), PartsOfJobs());
+  for (const JobRecord& record : contents.records) {
+    auto job = std::make_shared<Job>(record, PartsOfJobs());
     {
       absl::MutexLock lock(&mutex_);
       Insert(job);
       next_sequence_ = std::max(next_sequence_, job->sequence() + 1);
     }
     if (!job->over()) {
+      RemoveHalfWritten(job->Describe(/*brief=*/false).request().output_path());
       job->Lose();
       ++lost;
       continue;
@@ -157,7 +174,7 @@ std::shared_ptr<Job> JobManager::NewJob(const Submission& submission, const std:
                          ? v1::JOB_CLASS_BATCH
                          : v1::JOB_CLASS_INTERACTIVE);
   *job->mutable_request() = submission.request;
-  return std::make_shared<Job>(std::move(record), PartsOfJobs());
+  return std::make_shared<Job>(record, PartsOfJobs());
 }
 
 absl::StatusOr<std::shared_ptr<Job>> JobManager::FindByKey(const v1::GenerateVideoRequest& request,

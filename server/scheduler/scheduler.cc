@@ -1,6 +1,7 @@
 #include "server/scheduler/scheduler.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -16,6 +17,12 @@ namespace {
 /// small jobs themselves, and once a second is soon enough.
 constexpr int kShortQueue = 64;
 constexpr absl::Duration kHouseTick = absl::Seconds(1);
+
+/// Places near the front to the job, others when they have changed by a twentieth.
+bool WorthTelling(int told, int ahead) {
+  if (told < 0 || ahead <= kShortQueue) return told != ahead;
+  return std::abs(told - ahead) * 20 >= ahead;
+}
 
 absl::Status QueueFull(JobClass job_class, int waiting) {
   return pipeline::WithDetail(absl::ResourceExhaustedError(absl::StrCat(
@@ -46,6 +53,7 @@ struct Scheduler::Entry {
   std::unique_ptr<Task> task;
   // Under the scheduler's lock:
   int told_ahead = -1;
+  bool waiting = true;
   bool started = false;
   double used_seconds = 0;
 
@@ -182,6 +190,7 @@ Scheduler::EntryPtr Scheduler::Pick(Slot* slot) {
   }
   const WaitingJob next = queue_.Pop();
   slot->running = entries_.at(next.id);
+  slot->running->waiting = false;
   expiries_.erase({slot->running->expiry(), next.id});
   PlacesChanged();
   return slot->running;
@@ -298,6 +307,7 @@ Scheduler::EntryPtr Scheduler::TakeWaiting(std::string id) {  // NOLINT(*-unnece
   if (!queue_.Remove(id)) return nullptr;
   const auto found = entries_.find(id);
   EntryPtr entry = found->second;
+  entry->waiting = false;
   entries_.erase(found);
   expiries_.erase({entry->expiry(), id});
   return entry;
@@ -338,23 +348,38 @@ int Scheduler::AheadOnDevices(JobClass job_class) const {
   return ahead;
 }
 
-void Scheduler::AnnouncePlaces() {
+std::vector<Scheduler::News> Scheduler::TakeNews() {
   places_changed_ = false;
-  if (queue_.empty()) return;
+  std::vector<News> news;
+  if (queue_.empty()) return news;
   std::array<int, kJobClassCount> on_devices;
   for (int c = 0; c < kJobClassCount; ++c) on_devices[c] = AheadOnDevices(static_cast<JobClass>(c));
   int place = 0;
   for (const WaitingJob* job : queue_.Order(MeanJobSeconds())) {
-    Entry* const entry = entries_.at(job->id).get();
+    const EntryPtr& entry = entries_.at(job->id);
     const int ahead = place++ + on_devices[static_cast<int>(job->job_class)];
-    if (entry->told_ahead != ahead) entry->listener->OnQueued(ahead);
+    if (!WorthTelling(entry->told_ahead, ahead)) continue;
     entry->told_ahead = ahead;
+    news.push_back({entry, ahead});
   }
+  return news;
 }
 
 void Scheduler::PlacesChanged() {
   places_changed_ = true;
-  if (queue_.size() <= kShortQueue) AnnouncePlaces();
+  if (queue_.size() > kShortQueue) return;
+  for (const News& item : TakeNews()) item.entry->listener->OnQueued(item.ahead);
+}
+
+void Scheduler::Tell(const std::vector<News>& news) {
+  for (size_t begin = 0; begin < news.size(); begin += kShortQueue) {
+    absl::MutexLock lock(&mutex_);
+    const size_t end = std::min(begin + kShortQueue, news.size());
+    for (size_t i = begin; i < end; ++i) {
+      // It may have started, or ended, meanwhile.
+      if (news[i].entry->waiting) news[i].entry->listener->OnQueued(news[i].ahead);
+    }
+  }
 }
 
 absl::Time Scheduler::NextHouseTick(absl::Time now) const {
@@ -365,6 +390,7 @@ absl::Time Scheduler::NextHouseTick(absl::Time now) const {
 void Scheduler::KeepHouse() {
   while (true) {
     std::vector<std::pair<EntryPtr, absl::Status>> expired;
+    std::vector<News> news;
     {
       absl::MutexLock lock(&mutex_);
       // Woken by an expiry that is nearer than the one it sleeps for, too.
@@ -382,9 +408,10 @@ void Scheduler::KeepHouse() {
         expired.emplace_back(std::move(entry), std::move(status));
       }
       if (!expired.empty()) places_changed_ = true;
-      if (places_changed_) AnnouncePlaces();
+      if (places_changed_) news = TakeNews();
     }
     for (const auto& [entry, status] : expired) EndUnstarted(entry, status);
+    Tell(news);
   }
 }
 

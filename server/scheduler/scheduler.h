@@ -131,10 +131,16 @@ class Scheduler {
   /// Jobs on devices that come before a waiting one of the class.
   int AheadOnDevices(JobClass job_class) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   double MeanJobSeconds() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  /// Tells each waiting job its place where it differs from what it was told.
-  void AnnouncePlaces() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  struct News {
+    EntryPtr entry;
+    int ahead = 0;
+  };
+  /// Waiting jobs whose place is not what they were told; from now on they count as told.
+  std::vector<News> TakeNews() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   /// After a change of the queue: short queues are told at once, long ones by KeepHouse().
   void PlacesChanged() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  /// A few at a time, so that nobody waits long for the lock.
+  void Tell(const std::vector<News>& news);
   /// Ends waiting jobs whose time is over, and tells places, until the scheduler stops.
   void KeepHouse();
   absl::Time NextHouseTick(absl::Time now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

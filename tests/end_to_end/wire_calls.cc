@@ -12,6 +12,7 @@
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 #include "kernels/status_macros.h"
+#include "proto/ltx/v1/job_service.grpc.pb.h"
 #include "proto/ltx/v1/video_service.grpc.pb.h"
 
 namespace ltx::testing {
@@ -140,6 +141,17 @@ WireStream CallGenerate(const std::string& address, const v1::GenerateVideoReque
   SetLimit(&context);
   WireStream stream;
   const auto reader = stub->GenerateVideo(&context, request);
+  for (v1::GenerateVideoEvent event; reader->Read(&event);) stream.events.push_back(event);
+  stream.error = FromStatus(reader->Finish());
+  return stream;
+}
+
+WireStream CallWatch(const std::string& address, const v1::WatchJobRequest& request) {
+  const auto stub = v1::JobService::NewStub(Connect(address));
+  grpc::ClientContext context;
+  SetLimit(&context);
+  WireStream stream;
+  const auto reader = stub->WatchJob(&context, request);
   for (v1::GenerateVideoEvent event; reader->Read(&event);) stream.events.push_back(event);
   stream.error = FromStatus(reader->Finish());
   return stream;

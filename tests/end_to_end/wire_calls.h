@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "proto/ltx/v1/job_service.pb.h"
 #include "proto/ltx/v1/video_service.pb.h"
 
 namespace ltx::testing {
@@ -35,6 +36,9 @@ struct WireStream {
 
 /// Calls GenerateVideo and reads to the end.
 WireStream CallGenerate(const std::string& address, const v1::GenerateVideoRequest& request);
+
+/// Calls WatchJob and reads to the end.
+WireStream CallWatch(const std::string& address, const v1::WatchJobRequest& request);
 
 /// Calls Condition with one message of data, and no header.
 WireError CallCondition(const std::string& address);
