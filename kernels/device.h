@@ -276,12 +276,25 @@ class Device {
   virtual absl::StatusOr<std::vector<double>> BatchDot(const Tensor& a, const Tensor& b) = 0;
   /// True if every element is finite. Waits for the device.
   virtual absl::StatusOr<bool> AllFinite(const Tensor& x) = 0;
+
+  // --- Random numbers -------------------------------------------------------------------------
+
+  /// Whether PhiloxNormals works.
+  virtual bool can_draw_philox() const { return false; }
+  /// The standard normals [count] that PyTorch's CUDA generator draws in one call, to the bit if
+  /// this GPU is of the kind that the draw names; f32 or f64. UNIMPLEMENTED where can_draw_philox()
+  /// is false: no CPU has the intrinsics that the bits come from.
+  virtual absl::StatusOr<Tensor> PhiloxNormals(const PhiloxDraw& draw, DType dtype);
 };
 
 inline absl::StatusOr<std::unique_ptr<Recording>> Device::Record(
     absl::FunctionRef<absl::Status()> /*work*/) {
   return absl::UnimplementedError("this device records nothing");
 }
+inline absl::StatusOr<Tensor> Device::PhiloxNormals(const PhiloxDraw& /*draw*/, DType /*dtype*/) {
+  return absl::UnimplementedError("this device has no Philox generator");
+}
+
 inline absl::Status Device::Replay(const Recording& /*recording*/) {
   return absl::UnimplementedError("this device records nothing");
 }

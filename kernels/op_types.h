@@ -199,6 +199,18 @@ struct GroupNormOptions {
   Activation activation = Activation::kNone;
 };
 
+/// One draw of PyTorch's CUDA generator (Philox4x32-10 and cuRAND's Box-Muller transform).
+struct PhiloxDraw {
+  uint64_t seed = 0;
+  /// Of the stream, a multiple of 4.
+  uint64_t offset = 0;
+  int64_t count = 0;
+  /// Of the GPU that the stream stands for: together they bound PyTorch's grid, which decides the
+  /// order of elements.
+  int64_t multiprocessors = 0;
+  int64_t threads_per_multiprocessor = 0;
+};
+
 }  // namespace ltx
 
 #endif  // LTX_KERNELS_OP_TYPES_H_

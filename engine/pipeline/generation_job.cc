@@ -29,15 +29,16 @@ absl::Status NonFinite(const std::string& where) {
                     {std::string(kReasonNonFinite), "", where, ""});
 }
 
-std::shared_ptr<sampling::NoiseSource> MakeNoise(const EffectiveParameters& parameters) {
+std::shared_ptr<sampling::NoiseSource> MakeNoise(const EffectiveParameters& parameters,
+                                                 Device* device) {
   sampling::GeneratedNoise::MakeGenerator make;
   if (parameters.noise_generator == NoiseGenerator::kTorchCpu) {
     make = [](uint64_t seed) { return std::make_unique<sampling::TorchCpuGenerator>(seed); };
   } else {
     const sampling::CudaLaunchShape shape = {parameters.noise_multiprocessors,
                                              parameters.noise_threads_per_multiprocessor};
-    make = [shape](uint64_t seed) {
-      return std::make_unique<sampling::TorchCudaGenerator>(seed, shape);
+    make = [shape, device](uint64_t seed) {
+      return std::make_unique<sampling::TorchCudaGenerator>(seed, shape, device);
     };
   }
   return std::make_shared<sampling::GeneratedNoise>(std::move(make), parameters.seed,
@@ -55,7 +56,7 @@ struct GenerationJob::State {
         parameters(std::move(recipe_plan.parameters)),
         stages(std::move(recipe_plan.stages)),
         plan(std::move(recipe_plan.units)),
-        noise(options.noise != nullptr ? options.noise : MakeNoise(parameters)),
+        noise(options.noise != nullptr ? options.noise : MakeNoise(parameters, &model->device())),
         contexts(options.contexts.value_or(text::PromptContexts{})) {}
 
   Device& device() const { return model->device(); }

@@ -38,8 +38,10 @@ void BoxMullerDouble(const std::array<uint32_t, 4>& w, double* even, double* odd
 
 }  // namespace
 
-TorchCudaGenerator::TorchCudaGenerator(uint64_t seed, const CudaLaunchShape& shape)
-    : seed_(seed), shape_(shape) {}
+TorchCudaGenerator::TorchCudaGenerator(uint64_t seed, const CudaLaunchShape& shape, Device* device)
+    : seed_(seed),
+      shape_(shape),
+      device_(device != nullptr && device->can_draw_philox() ? device : nullptr) {}
 
 std::array<uint32_t, 4> TorchCudaGenerator::Words(uint64_t offset, uint64_t thread,
                                                   uint64_t round) const {
@@ -49,51 +51,83 @@ std::array<uint32_t, 4> TorchCudaGenerator::Words(uint64_t offset, uint64_t thre
                     {static_cast<uint32_t>(seed_), static_cast<uint32_t>(seed_ >> 32)});
 }
 
-template <typename Value, int kPerCounter, typename Transform>
-std::vector<Value> TorchCudaGenerator::DrawAll(int64_t count, const Transform& transform) {
-  std::vector<Value> values(count);
-  if (count == 0) return values;
+TorchCudaGenerator::Launch TorchCudaGenerator::LaunchFor(int64_t count,
+                                                         int values_per_counter) const {
+  if (count == 0) return {0, 0};
   const int64_t blocks_at_once =
       shape_.multiprocessors * (shape_.threads_per_multiprocessor / kThreadsPerBlock);
   const int64_t blocks =
       std::min((count + kThreadsPerBlock - 1) / kThreadsPerBlock, blocks_at_once);
   const int64_t threads = blocks * kThreadsPerBlock;
-  const int64_t rounds = (count - 1) / (threads * kPerCounter) + 1;
-  for (int64_t round = 0; round < rounds; ++round) {
-    const int64_t base = threads * kPerCounter * round;
-    for (int64_t thread = 0; thread < threads && base + thread < count; ++thread) {
+  return {threads, (count - 1) / (threads * values_per_counter) + 1};
+}
+
+template <typename Value, int kPerCounter, typename Transform>
+std::vector<Value> TorchCudaGenerator::DrawOnHost(int64_t count, const Launch& launch,
+                                                  const Transform& transform) {
+  std::vector<Value> values(count);
+  for (int64_t round = 0; round < launch.rounds; ++round) {
+    const int64_t base = launch.threads * kPerCounter * round;
+    for (int64_t thread = 0; thread < launch.threads && base + thread < count; ++thread) {
       std::array<Value, kPerCounter> normals;
       transform(Words(offset_, thread, round), &normals);
       for (int i = 0; i < kPerCounter; ++i) {
-        const int64_t index = base + thread + threads * i;
+        const int64_t index = base + thread + launch.threads * i;
         if (index < count) values[index] = normals[i];
       }
     }
   }
-  offset_ += static_cast<uint64_t>(rounds) * kWordsPerCounter;
+  return values;
+}
+
+template <typename Value>
+absl::StatusOr<std::vector<Value>> TorchCudaGenerator::DrawOnDevice(int64_t count, DType dtype) {
+  const PhiloxDraw draw = {seed_, offset_, count, shape_.multiprocessors,
+                           shape_.threads_per_multiprocessor};
+  LTX_ASSIGN_OR_RETURN(const Tensor normals, device_->PhiloxNormals(draw, dtype));
+  std::vector<Value> values(count);
+  auto* bytes = reinterpret_cast<uint8_t*>(values.data());
+  LTX_RETURN_IF_ERROR(device_->Download(normals, absl::MakeSpan(bytes, count * sizeof(Value))));
   return values;
 }
 
 absl::StatusOr<std::vector<float>> TorchCudaGenerator::Draw(int64_t count, DType dtype) {
   LTX_RETURN_IF_ERROR(CheckDraw(count, dtype));
   if (dtype == DType::kF64) return absl::InvalidArgumentError("F64 noise needs DrawDoubles");
-  const bool round = dtype == DType::kBF16;
-  return DrawAll<float, 4>(
-      count, [round](const std::array<uint32_t, 4>& w, std::array<float, 4>* normals) {
-        BoxMuller(w[0], w[1], &(*normals)[0], &(*normals)[1]);
-        BoxMuller(w[2], w[3], &(*normals)[2], &(*normals)[3]);
-        if (round) {
-          for (float& value : *normals) value = RoundToBFloat16(value);
-        }
-      });
+  constexpr int kPerCounter = 4;
+  const Launch launch = LaunchFor(count, kPerCounter);
+  std::vector<float> values;
+  if (device_ != nullptr) {
+    LTX_ASSIGN_OR_RETURN(values, DrawOnDevice<float>(count, DType::kF32));
+  } else {
+    values = DrawOnHost<float, kPerCounter>(
+        count, launch, [](const std::array<uint32_t, 4>& w, std::array<float, 4>* normals) {
+          BoxMuller(w[0], w[1], &(*normals)[0], &(*normals)[1]);
+          BoxMuller(w[2], w[3], &(*normals)[2], &(*normals)[3]);
+        });
+  }
+  offset_ += static_cast<uint64_t>(launch.rounds) * kWordsPerCounter;
+  if (dtype == DType::kBF16) {
+    for (float& value : values) value = RoundToBFloat16(value);
+  }
+  return values;
 }
 
 absl::StatusOr<std::vector<double>> TorchCudaGenerator::DrawDoubles(int64_t count) {
   LTX_RETURN_IF_ERROR(CheckDraw(count, DType::kF64));
-  return DrawAll<double, 2>(count,
-                            [](const std::array<uint32_t, 4>& w, std::array<double, 2>* normals) {
-                              BoxMullerDouble(w, &(*normals)[0], &(*normals)[1]);
-                            });
+  constexpr int kPerCounter = 2;
+  const Launch launch = LaunchFor(count, kPerCounter);
+  std::vector<double> values;
+  if (device_ != nullptr) {
+    LTX_ASSIGN_OR_RETURN(values, DrawOnDevice<double>(count, DType::kF64));
+  } else {
+    values = DrawOnHost<double, kPerCounter>(
+        count, launch, [](const std::array<uint32_t, 4>& w, std::array<double, 2>* normals) {
+          BoxMullerDouble(w, &(*normals)[0], &(*normals)[1]);
+        });
+  }
+  offset_ += static_cast<uint64_t>(launch.rounds) * kWordsPerCounter;
+  return values;
 }
 
 }  // namespace ltx::sampling

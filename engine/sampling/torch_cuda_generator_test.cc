@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/sampling/philox.h"
+#include "kernels/cpu/cpu_device.h"
 
 namespace ltx::sampling {
 namespace {
@@ -94,6 +95,17 @@ TEST(TorchCudaGeneratorTest, DoubleDraw) {
   const std::vector<double> values = *TorchCudaGenerator(7).DrawDoubles(256);
   EXPECT_NEAR(values[0], 0.3886799689909573, 1e-14);
   EXPECT_NEAR(values[1], 1.8545560517966402, 1e-14);
+}
+
+TEST(TorchCudaGeneratorTest, ADeviceThatCannotDrawLeavesItToTheHost) {
+  const auto device = *cpu::CpuDevice::Create({});
+  ASSERT_FALSE(device->can_draw_philox());
+  EXPECT_TRUE(absl::IsUnimplemented(device->PhiloxNormals({}, DType::kF32).status()));
+  TorchCudaGenerator with(7, {}, device.get());
+  TorchCudaGenerator without(7);
+  EXPECT_EQ(*with.Draw(300, DType::kF32), *without.Draw(300, DType::kF32));
+  EXPECT_EQ(*with.DrawDoubles(300), *without.DrawDoubles(300));
+  EXPECT_EQ(with.offset(), without.offset());
 }
 
 }  // namespace

@@ -3,17 +3,16 @@
 #include <memory>
 #include <type_traits>
 
-#include "absl/strings/str_cat.h"
 #include "kernels/cuda/cuda_error.h"
 #include "kernels/status_macros.h"
 
 namespace ltx::cuda {
 namespace {
 
-/// The size NVIDIA recommends on Hopper; the fastest algorithms need some.
-constexpr int64_t kWorkspaceBytes = int64_t{32} << 20;
+/// Most workspace of an algorithm: the size NVIDIA recommends on Hopper.
+constexpr int64_t kMostWorkspaceBytes = int64_t{32} << 20;
 /// Forms remembered at most; lengths of prompts make new ones.
-constexpr size_t kMostAlgorithms = 512;
+constexpr size_t kMostChoices = 512;
 
 template <auto kDestroy>
 struct Destroyer {
@@ -95,24 +94,22 @@ struct Alignments {
 };
 
 absl::Status Choose(cublasLtHandle_t handle, const Description& description,
-                    const Alignments& alignments, cublasLtMatmulAlgo_t* algorithm) {
+                    const Alignments& alignments, cublasLtMatmulHeuristicResult_t* choice) {
   cublasLtMatmulPreference_t raw = nullptr;
   LTX_RETURN_IF_CUBLAS_ERROR(cublasLtMatmulPreferenceCreate(&raw));
   const PreferencePtr preference(raw);
-  const auto bytes = static_cast<uint64_t>(kWorkspaceBytes);
+  const auto bytes = static_cast<uint64_t>(kMostWorkspaceBytes);
   LTX_RETURN_IF_CUBLAS_ERROR(cublasLtMatmulPreferenceSetAttribute(
       raw, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &bytes, sizeof(bytes)));
   LTX_RETURN_IF_ERROR(SetAlignment(raw, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignments.b));
   LTX_RETURN_IF_ERROR(SetAlignment(raw, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignments.a));
   LTX_RETURN_IF_ERROR(SetAlignment(raw, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignments.c));
   LTX_RETURN_IF_ERROR(SetAlignment(raw, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignments.c));
-  cublasLtMatmulHeuristicResult_t found{};
   int count = 0;
   LTX_RETURN_IF_CUBLAS_ERROR(cublasLtMatmulAlgoGetHeuristic(
       handle, description.product.get(), description.b.get(), description.a.get(),
-      description.c.get(), description.c.get(), raw, 1, &found, &count));
+      description.c.get(), description.c.get(), raw, 1, choice, &count));
   if (count == 0) return absl::InternalError("cuBLASLt has no algorithm for a batched product");
-  *algorithm = found.algo;
   return absl::OkStatus();
 }
 
@@ -129,19 +126,22 @@ absl::Status BatchedProducts::Run(CudaContext& context, const BatchedProduct& p)
                        8 * (alignments.a + 32 * alignments.b + 1024 * alignments.c);
   const Key key = {p.rows,    p.columns, p.depth,  p.batch,  p.a_pitch, p.b_pitch,
                    p.c_pitch, p.a_step,  p.b_step, p.c_step, form};
-  auto found = algorithms_.find(key);
-  if (found == algorithms_.end()) {
-    if (algorithms_.size() >= kMostAlgorithms) algorithms_.clear();
-    cublasLtMatmulAlgo_t algorithm{};
-    LTX_RETURN_IF_ERROR(Choose(context.cublas_lt(), description, alignments, &algorithm));
-    found = algorithms_.emplace(key, algorithm).first;
+  auto found = choices_.find(key);
+  if (found == choices_.end()) {
+    if (choices_.size() >= kMostChoices) choices_.clear();
+    cublasLtMatmulHeuristicResult_t result{};
+    LTX_RETURN_IF_ERROR(Choose(context.cublas_lt(), description, alignments, &result));
+    found = choices_.emplace(key, Choice{result.algo, static_cast<int64_t>(result.workspaceSize)})
+                .first;
   }
-  LTX_ASSIGN_OR_RETURN(const Tensor workspace, context.Workspace(kWorkspaceBytes));
+  const Choice& choice = found->second;
+  LTX_ASSIGN_OR_RETURN(const Tensor workspace, context.Workspace(choice.workspace_bytes));
   const float zero = 0.0f;
-  LTX_RETURN_IF_CUBLAS_ERROR(cublasLtMatmul(
-      context.cublas_lt(), description.product.get(), &p.factor, p.b, description.b.get(), p.a,
-      description.a.get(), &zero, p.c, description.c.get(), p.c, description.c.get(),
-      &found->second, workspace.raw(), kWorkspaceBytes, context.stream()));
+  LTX_RETURN_IF_CUBLAS_ERROR(
+      cublasLtMatmul(context.cublas_lt(), description.product.get(), &p.factor, p.b,
+                     description.b.get(), p.a, description.a.get(), &zero, p.c, description.c.get(),
+                     p.c, description.c.get(), &choice.algorithm, workspace.raw(),
+                     static_cast<size_t>(choice.workspace_bytes), context.stream()));
   return absl::OkStatus();
 }
 

@@ -41,8 +41,12 @@ class BatchedProducts {
   absl::Status Run(CudaContext& context, const BatchedProduct& product);
 
  private:
-  using Key = std::array<int64_t, 12>;
-  absl::flat_hash_map<Key, cublasLtMatmulAlgo_t> algorithms_;
+  struct Choice {
+    cublasLtMatmulAlgo_t algorithm;
+    int64_t workspace_bytes;
+  };
+  using Key = std::array<int64_t, 11>;
+  absl::flat_hash_map<Key, Choice> choices_;
 };
 
 }  // namespace ltx::cuda

@@ -189,17 +189,30 @@ __device__ __forceinline__ void TransposeQuad(float (&items)[4], int lane) {
   }
 }
 
-/// Index in the output of the pixel whose channels a thread stores, after TransposeQuad, or -1.
+/// Index in the output of a row (pixel) of a square, or -1 outside of it.
 __device__ __forceinline__ int PixelOf(const TileArguments& arguments, const TilePlace& place,
-                                       int square, int half) {
-  const int lane = threadIdx.x % 32;
-  const int warp = threadIdx.x / 32 % 4;
-  const int row = warp * 16 + half * 8 + lane / 4;
+                                       int square, int row) {
   const int h = place.h + square / arguments.plan.squares_w * kSquare + row / kSquare;
   const int w = place.w + square % arguments.plan.squares_w * kSquare + row % kSquare;
   if (h >= arguments.output[1] || w >= arguments.output[2]) return -1;
   const int frame = place.batch * arguments.output[0] + place.t;
   return (frame * arguments.output[1] + h) * arguments.output[2] + w;
+}
+
+/// Brings a tile's residual into the L2 cache while the sums are formed; a pixel per thread.
+template <int kChannels>
+__device__ __forceinline__ void PrefetchResidual(const TileArguments& arguments,
+                                                 const TilePlace& place) {
+  constexpr int kLine = 128 / sizeof(BF16);
+  const int thread = threadIdx.x;
+  const int pixel =
+      PixelOf(arguments, place, thread / (kSquare * kSquare), thread % (kSquare * kSquare));
+  if (pixel < 0) return;
+  const BF16* residual = arguments.residual + int64_t{pixel} * arguments.out_channels;
+  for (int channel = place.n; channel < min(place.n + kChannels, arguments.out_channels);
+       channel += kLine) {
+    hopper::PrefetchLine(residual + channel);
+  }
 }
 
 /// Rounds eight channels and stores those that exist, with what is to be added to them.
@@ -243,7 +256,10 @@ __device__ __forceinline__ void StoreSquares(const TileArguments& arguments, con
   const int lane = threadIdx.x % 32;
   int pixels[4];
 #pragma unroll
-  for (int i = 0; i < 4; ++i) pixels[i] = PixelOf(arguments, place, square + i / 2, i % 2);
+  for (int i = 0; i < 4; ++i) {
+    const int row = threadIdx.x / 32 % 4 * 16 + i % 2 * 8 + lane / 4;
+    pixels[i] = PixelOf(arguments, place, square + i / 2, row);
+  }
   const bool adds = arguments.residual != nullptr;
   Pack<BF16> zeros{};
   Pack<BF16> residual[4] = {zeros, zeros, zeros, zeros};
@@ -313,6 +329,8 @@ __device__ __forceinline__ void ConsumeTiles(const TileArguments& arguments,
   RingPosition input;
   RingPosition weight;
   for (int tile = blockIdx.x; tile < plan.tiles; tile += gridDim.x) {
+    const TilePlace place = PlaceTile(arguments, tile, kChannels);
+    if (arguments.residual != nullptr) PrefetchResidual<kChannels>(arguments, place);
     float sums[2][kChannels / 2];
     bool accumulate = false;
     uint32_t used_weight = 0;  // barriers of the stages whose products may still run
@@ -357,7 +375,6 @@ __device__ __forceinline__ void ConsumeTiles(const TileArguments& arguments,
       Arrive(used_weight);
       Arrive(used_input);
     }
-    const TilePlace place = PlaceTile(arguments, tile, kChannels);
     StoreSquares<kChannels, kSilu>(arguments, place, square, sums);
   }
 }

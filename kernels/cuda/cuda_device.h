@@ -148,6 +148,10 @@ class CudaDevice final : public Device {
                                            float c, const Tensor& z) override;
   absl::StatusOr<bool> AllFinite(const Tensor& x) override;
 
+  // cuda_device_random.cc
+  bool can_draw_philox() const override { return true; }
+  absl::StatusOr<Tensor> PhiloxNormals(const PhiloxDraw& draw, DType dtype) override;
+
   // cuda_device_guidance.cc
   absl::StatusOr<Tensor> WeightedSum(absl::Span<const WeightedTerm> terms, DType dtype) override;
   absl::StatusOr<Tensor> Guide(const Tensor& cond, const Tensor& uncond, const Tensor& perturbed,

@@ -78,6 +78,11 @@ __device__ __forceinline__ void CopyBox(uint32_t target, const CUtensorMap* map,
       : "memory");
 }
 
+/// Asks for the line of an address to be brought into the L2 cache.
+__device__ __forceinline__ void PrefetchLine(const void* address) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(address));
+}
+
 /// Descriptor of a matrix in shared memory: rows of 128 bytes with the copy engine's 128-byte
 /// swizzle, groups of eight rows `group_bytes` apart. The swizzle is a function of the address
 /// bits, so the matrix may begin at any row of a 1024-byte aligned buffer.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "kernels/cuda/element.cuh"
 #include "kernels/cuda/philox_normals.h"
 
 // The bits are those of PyTorch because cuRAND's device code is compiled here by the same compiler
@@ -16,16 +15,18 @@ constexpr int kThreads = 256;
 
 /// What one counter of the generator gives.
 template <typename T>
-struct Draws {
+struct Draws;
+template <>
+struct Draws<float> {
   static constexpr int kCount = 4;
-  T values[kCount];
+  float values[kCount];
   __device__ explicit Draws(curandStatePhilox4_32_10_t* state) {
     const float4 four = curand_normal4(state);
     // Adding zero, as PyTorch's mean is added, turns -0 into +0.
-    values[0] = FromFloat<T>(four.x + 0.0f);
-    values[1] = FromFloat<T>(four.y + 0.0f);
-    values[2] = FromFloat<T>(four.z + 0.0f);
-    values[3] = FromFloat<T>(four.w + 0.0f);
+    values[0] = four.x + 0.0f;
+    values[1] = four.y + 0.0f;
+    values[2] = four.z + 0.0f;
+    values[3] = four.w + 0.0f;
   }
 };
 template <>
@@ -69,15 +70,7 @@ cudaError_t Launch(const PhiloxTask& task, cudaStream_t stream) {
 
 cudaError_t LaunchPhiloxNormals(const PhiloxTask& task, cudaStream_t stream) {
   if (task.count == 0) return cudaSuccess;
-  switch (task.format) {
-    case PhiloxTask::Format::kF32:
-      return Launch<float>(task, stream);
-    case PhiloxTask::Format::kBF16:
-      return Launch<BF16>(task, stream);
-    case PhiloxTask::Format::kF64:
-      return Launch<double>(task, stream);
-  }
-  return cudaErrorInvalidValue;
+  return task.f64 ? Launch<double>(task, stream) : Launch<float>(task, stream);
 }
 
 }  // namespace ltx::cuda

@@ -7,20 +7,14 @@
 
 namespace ltx::cuda {
 
-/// Standard normals as PyTorch's CUDA generator draws them in one call.
+/// The standard normals that PyTorch's CUDA generator draws in one call, as PhiloxDraw in
+/// kernels/op_types.h describes them.
 struct PhiloxTask {
-  enum class Format : uint8_t {
-    kF32,
-    kBF16,  ///< The f32 draws, rounded.
-    kF64,
-  };
   void* out = nullptr;
-  int64_t count = 0;
-  Format format = Format::kF32;
+  bool f64 = false;  ///< Else f32.
   uint64_t seed = 0;
-  uint64_t offset = 0;  ///< Of the stream, a multiple of 4.
-  /// Of the GPU that the stream stands for: together they bound PyTorch's grid, which decides the
-  /// order of elements.
+  uint64_t offset = 0;
+  int64_t count = 0;
   int64_t multiprocessors = 0;
   int64_t threads_per_multiprocessor = 0;
 };
