@@ -3,6 +3,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "kernels/operand_check.h"
 
 namespace ltx {
@@ -12,6 +13,8 @@ namespace ltx {
 /// Operands of the modulating norms.
 absl::Status CheckModulation(absl::string_view operation, const Tensor& x, const RowVectors& scale,
                              const RowVectors& shift);
+absl::Status CheckResidualNorm(const Tensor& state, const ResidualUpdate& update,
+                               absl::Span<const NormReading> readings);
 absl::Status CheckGroupNorm(const Tensor& x, const Tensor& weight, const Tensor& bias,
                             const GroupNormOptions& options);
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -20,8 +21,9 @@ namespace ltx::dit {
 
 /// What a block needs of one stream besides its state; fixed over the blocks of a forward.
 struct BlockStream {
-  /// [B, S, width].
+  /// [B, S, width], or a row per distinct text and which of them each sample has.
   Tensor context;
+  std::vector<int32_t> context_rows;
   Tensor context_bias;
   Tensor self_bias;
   RopeTable rope;
@@ -75,11 +77,17 @@ class StreamBlock {
   const StreamConfig& config() const { return config_; }
   StreamKind kind() const { return kind_; }
 
-  /// x + gated self-attention, then + text attention; takes state->self_input and makes `readings`
-  /// of the result.
-  absl::Status AttendSelfAndText(Device& device, const BlockInput& input, StreamState* state,
-                                 absl::Span<const StateReading> readings,
-                                 const StageObserver& observer) const;
+  /// x + gated self-attention; takes state->self_input and leaves `*text_input`.
+  absl::Status AttendSelf(Device& device, const BlockInput& input, StreamState* state,
+                          Tensor* text_input, const StageObserver& observer) const;
+  /// The keys and values of the text, which do not depend on the state.
+  absl::StatusOr<ProjectedContext> ProjectText(Device& device, const BlockInput& input) const;
+  /// x + text attention over what ProjectText made (if undefined, it is made here), then `readings`
+  /// of the sum.
+  absl::Status AttendText(Device& device, const BlockInput& input, Tensor text_input,
+                          const ProjectedContext& text, StreamState* state,
+                          absl::Span<const StateReading> readings,
+                          const StageObserver& observer) const;
   /// What FeedForward takes.
   NormReading FeedForwardReading(const BlockInput& input) const;
   /// x + gated feed-forward of `reading`; leaves the next block's self_input.
@@ -87,9 +95,8 @@ class StreamBlock {
                            StreamState* state, const StageObserver& observer) const;
 
  private:
-  absl::Status AttendText(Device& device, const BlockInput& input, const Tensor& reading,
-                          StreamState* state, absl::Span<const StateReading> readings,
-                          const StageObserver& observer) const;
+  /// The text as this block modulates it.
+  absl::StatusOr<AttentionInputs> TextInputs(Device& device, const BlockInput& input) const;
 
   StreamConfig config_;
   StreamKind kind_ = StreamKind::kVideo;

@@ -5,7 +5,6 @@
 #include "kernels/cuda/cudnn_attention.h"
 #include "kernels/cuda/product_attention.h"
 #include "kernels/cuda/rope_kernels.h"
-#include "kernels/cuda/unimplemented.h"
 #include "kernels/op_check.h"
 #include "kernels/status_macros.h"
 
@@ -145,8 +144,23 @@ absl::Status CudaDevice::HeadGate(Tensor* x, const Columns& logits) {
   return absl::OkStatus();
 }
 
-absl::Status CudaDevice::NormRopeInPlace(absl::Span<const NormRopePart> /*parts*/) {
-  return Unimplemented("NormRopeInPlace");
+absl::Status CudaDevice::NormRopeInPlace(absl::Span<const NormRopePart> parts) {
+  for (const NormRopePart& part : parts) {
+    LTX_RETURN_IF_ERROR(CheckNormRope("NormRopeInPlace", part.x, part.options));
+  }
+  LTX_RETURN_IF_ERROR(context_->MakeCurrent());
+  NormRopeTasks tasks;
+  for (const NormRopePart& part : parts) {
+    const NormRopeTask task = TaskFor(part.x, part.x, part.options);
+    const bool full = tasks.count == static_cast<int>(tasks.task.size());
+    if (full || (tasks.count > 0 && !HaveOneGeometry(tasks.task[0], task))) {
+      LTX_RETURN_IF_CUDA_ERROR(LaunchNormRope(tasks, context_->stream()));
+      tasks.count = 0;
+    }
+    tasks.task[tasks.count++] = task;
+  }
+  LTX_RETURN_IF_CUDA_ERROR(LaunchNormRope(tasks, context_->stream()));
+  return absl::OkStatus();
 }
 
 }  // namespace ltx::cuda

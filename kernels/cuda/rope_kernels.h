@@ -3,6 +3,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <array>
 #include <cstdint>
 
 namespace ltx::cuda {
@@ -45,6 +46,15 @@ struct NormRopeTask {
   RopeView rope;
 };
 cudaError_t LaunchNormRope(const NormRopeTask& task, cudaStream_t stream);
+
+/// Up to two tasks of one geometry in one launch: the queries and keys of self-attention.
+struct NormRopeTasks {
+  std::array<NormRopeTask, 2> task;
+  int count = 0;
+};
+/// Whether two tasks agree in extents, dtype and kind of norm.
+bool HaveOneGeometry(const NormRopeTask& a, const NormRopeTask& b);
+cudaError_t LaunchNormRope(const NormRopeTasks& tasks, cudaStream_t stream);
 
 /// y = x * 2 sigmoid(logit) per head; logits are [rows, heads] at `logit_stride` per row. y may be
 /// x.
