@@ -4,11 +4,8 @@
 //   bazel run //bench:compare -- --start-server 'bazel-bin/server/ltx_server --listen 127.0.0.1:0'
 //       --repeat 5 --other 'python reference.py' --other-pattern 'best ([0-9.]+)'
 
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <cstdlib>
 #include <map>
 #include <memory>
 #include <optional>
@@ -23,6 +20,7 @@
 #include "bench/command.h"
 #include "bench/machine.h"
 #include "bench/sample.h"
+#include "bench/temporary_clip.h"
 #include "client/video_client.h"
 #include "kernels/status_macros.h"
 
@@ -53,27 +51,6 @@ struct Measured {
   std::map<std::string, std::vector<double>> phases;
   /// Of the last request.
   v1::GenerationReport report;
-};
-
-/// A file for clips, gone with this object.
-class TemporaryClip {
- public:
-  static absl::StatusOr<std::unique_ptr<TemporaryClip>> Create() {
-    const char* folder = std::getenv("TMPDIR");
-    std::string path = absl::StrCat(folder == nullptr ? "/tmp" : folder, "/ltx-compare-XXXXXX.mp4");
-    const int file = mkstemps(path.data(), 4);
-    if (file < 0) return absl::FailedPreconditionError(absl::StrCat("cannot create ", path));
-    close(file);
-    return std::make_unique<TemporaryClip>(std::move(path));
-  }
-  explicit TemporaryClip(std::string path) : path_(std::move(path)) {}
-  ~TemporaryClip() { unlink(path_.c_str()); }
-  TemporaryClip(const TemporaryClip&) = delete;
-  TemporaryClip& operator=(const TemporaryClip&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  const std::string path_;
 };
 
 std::string PhaseKey(v1::Phase phase) {

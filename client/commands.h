@@ -11,6 +11,7 @@ namespace ltx::client {
 using Command = std::function<int()>;
 
 Command AddGenerateCommand(CLI::App* app);
+Command AddPlanCommand(CLI::App* app);
 Command AddJobsCommand(CLI::App* app);
 Command AddConditionCommand(CLI::App* app);
 Command AddHealthCommand(CLI::App* app);

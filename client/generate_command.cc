@@ -16,6 +16,7 @@
 #include "client/failure.h"
 #include "client/interrupt_watcher.h"
 #include "client/json_output.h"
+#include "client/plan_table.h"
 #include "client/progress_line.h"
 #include "client/video_client.h"
 
@@ -35,6 +36,7 @@ struct Flags {
   double deadline_seconds = 0;
   bool quiet = false;
   bool json = false;
+  bool table = false;
   bool detach = false;
   std::string job_class;
   std::string tenant;
@@ -194,14 +196,18 @@ absl::Status ParseCondition(const std::string& text, v1::ConditionRef* reference
   return absl::OkStatus();
 }
 
-}  // namespace
+void AddLeaseFlags(CLI::App* app, v1::GenerateVideoRequest* request) {
+  Optional<double>(
+      app, "--max-seconds", [request](double v) { request->set_max_seconds(v); },
+      "Most seconds of device time the job may take; default: what its rung allows");
+  Optional<int64_t>(
+      app, "--max-bytes", [request](int64_t v) { request->set_max_bytes(v); },
+      "Most bytes of device memory it may take, weights included");
+}
 
-Command AddGenerateCommand(CLI::App* app) {
-  const auto flags = std::make_shared<Flags>();
-  CLI::App* command = app->add_subcommand("generate", "Generate a clip from a prompt");
-  AddConnectionFlags(command, &flags->connection);
+/// The flags that say what to make; returns the group with the prompt.
+CLI::App* AddClipFlags(CLI::App* command, const std::shared_ptr<Flags>& flags) {
   CLI::App* const prompt = command->add_option_group("prompt", "What to generate");
-  prompt->require_option(1);
   Optional<std::string>(
       prompt, "--prompt", [flags](const std::string& v) { flags->request.set_prompt(v); },
       "What to show and to be heard");
@@ -212,20 +218,61 @@ Command AddGenerateCommand(CLI::App* app) {
   command->add_option("--condition", flags->conditions,
                       "HANDLE,ROLE[,FRAME[,STRENGTH]] of uploaded material; ROLE is frame, "
                       "reference or source; may be repeated");
-  command->add_option("--output", flags->output, "File to write: .mp4, or .png for one frame");
-  Optional<std::string>(
-      command, "--server-output",
-      [flags](const std::string& v) { flags->request.set_output_path(v); },
-      "Let the server write the file to this path of its own, instead of --output");
   Optional<std::string>(
       command, "--recipe", [flags](const std::string& v) { flags->request.set_recipe(v); },
       "distilled: half size, x2 upsampling, refinement; distilled_one_stage: full size at once");
   AddSizeFlags(command, &flags->request);
   AddNoiseFlags(command, flags.get());
   AddGuidanceFlags(command, &flags->request);
-  AddJobFlags(command, flags.get());
+  AddLeaseFlags(command, &flags->request);
   command->add_option("--deadline", flags->deadline_seconds,
                       "Give up after this many seconds; 0: never");
+  return prompt;
+}
+
+/// Brings what flags hold besides into the request.
+absl::Status FinishRequest(Flags* flags) {
+  for (const std::string& text : flags->conditions) {
+    const absl::Status status = ParseCondition(text, flags->request.add_conditions());
+    if (!status.ok()) return status;
+  }
+  MapNoiseFlags(flags);
+  return absl::OkStatus();
+}
+
+int RunPlan(const Flags& flags) {
+  const auto client = Connect(flags.connection);
+  if (!client.ok()) return Fail(client.status());
+  if (flags.table) {
+    const auto rungs = (*client)->Rungs(flags.request);
+    if (!rungs.ok()) return Fail(rungs.status());
+    if (flags.json) PrintJson(*rungs);
+    if (!flags.json) std::fputs(RungsText(*rungs).c_str(), stdout);
+    return 0;
+  }
+  const absl::Time deadline = flags.deadline_seconds > 0
+                                  ? absl::Now() + absl::Seconds(flags.deadline_seconds)
+                                  : absl::InfiniteFuture();
+  const auto plan = (*client)->Plan(flags.request, deadline);
+  if (!plan.ok()) return Fail(plan.status());
+  if (flags.json) PrintJson(*plan);
+  if (!flags.json) std::fputs(PlanText(*plan).c_str(), stdout);
+  return plan->decision() == v1::PlanResponse::DECISION_REFUSE ? 1 : 0;
+}
+
+}  // namespace
+
+Command AddGenerateCommand(CLI::App* app) {
+  const auto flags = std::make_shared<Flags>();
+  CLI::App* command = app->add_subcommand("generate", "Generate a clip from a prompt");
+  AddConnectionFlags(command, &flags->connection);
+  AddClipFlags(command, flags)->require_option(1);
+  AddJobFlags(command, flags.get());
+  command->add_option("--output", flags->output, "File to write: .mp4, or .png for one frame");
+  Optional<std::string>(
+      command, "--server-output",
+      [flags](const std::string& v) { flags->request.set_output_path(v); },
+      "Let the server write the file to this path of its own, instead of --output");
   command->add_flag("--quiet", flags->quiet, "No progress");
   command->add_flag("--json", flags->json, "Print the whole report as JSON");
   return [flags] {
@@ -237,12 +284,23 @@ Command AddGenerateCommand(CLI::App* app) {
       return Fail(absl::InvalidArgumentError("give either --output or --server-output"));
     }
     if (flags->job_class == "batch") flags->request.set_job_class(v1::JOB_CLASS_BATCH);
-    for (const std::string& text : flags->conditions) {
-      const absl::Status status = ParseCondition(text, flags->request.add_conditions());
-      if (!status.ok()) return Fail(status);
-    }
-    MapNoiseFlags(flags.get());
-    return RunGenerate(*flags);
+    const absl::Status finished = FinishRequest(flags.get());
+    return finished.ok() ? RunGenerate(*flags) : Fail(finished);
+  };
+}
+
+Command AddPlanCommand(CLI::App* app) {
+  const auto flags = std::make_shared<Flags>();
+  CLI::App* command = app->add_subcommand(
+      "plan", "Tell what a clip would cost and whether it would be admitted; make nothing");
+  AddConnectionFlags(command, &flags->connection);
+  // A plan without a prompt is that of an empty one.
+  AddClipFlags(command, flags)->require_option(0, 1);
+  command->add_flag("--table", flags->table, "All rungs of the server instead of one size");
+  command->add_flag("--json", flags->json, "Print the answer as JSON");
+  return [flags] {
+    const absl::Status finished = FinishRequest(flags.get());
+    return finished.ok() ? RunPlan(*flags) : Fail(finished);
   };
 }
 

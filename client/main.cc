@@ -12,6 +12,7 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   const std::vector<std::pair<std::string, ltx::client::Command>> commands = {
       {"generate", ltx::client::AddGenerateCommand(&app)},
+      {"plan", ltx::client::AddPlanCommand(&app)},
       {"jobs", ltx::client::AddJobsCommand(&app)},
       {"condition", ltx::client::AddConditionCommand(&app)},
       {"health", ltx::client::AddHealthCommand(&app)},

@@ -245,6 +245,24 @@ absl::StatusOr<v1::HealthResponse> VideoClient::Health(absl::Duration timeout) {
   return response;
 }
 
+absl::StatusOr<v1::PlanResponse> VideoClient::Plan(const v1::GenerateVideoRequest& request,
+                                                   absl::Time deadline) {
+  grpc::ClientContext context;
+  if (deadline != absl::InfiniteFuture()) context.set_deadline(absl::ToChronoTime(deadline));
+  v1::PlanResponse response;
+  LTX_RETURN_IF_ERROR(FromWire(stub_->PlanVideo(&context, request, &response)));
+  return response;
+}
+
+absl::StatusOr<v1::ListRungsResponse> VideoClient::Rungs(const v1::GenerateVideoRequest& request) {
+  grpc::ClientContext context;
+  v1::ListRungsRequest list;
+  *list.mutable_request() = request;
+  v1::ListRungsResponse response;
+  LTX_RETURN_IF_ERROR(FromWire(stub_->ListRungs(&context, list, &response)));
+  return response;
+}
+
 absl::StatusOr<v1::Job> VideoClient::GetJob(const std::string& job_id) {
   v1::GetJobRequest request;
   request.set_job_id(job_id);

@@ -76,6 +76,12 @@ class VideoClient {
 
   absl::StatusOr<v1::HealthResponse> Health(absl::Duration timeout);
 
+  /// What a request would cost, and whether it would be admitted, with `deadline` as the job's.
+  absl::StatusOr<v1::PlanResponse> Plan(const v1::GenerateVideoRequest& request,
+                                        absl::Time deadline = absl::InfiniteFuture());
+  /// The server's rungs, planned as requests like this one.
+  absl::StatusOr<v1::ListRungsResponse> Rungs(const v1::GenerateVideoRequest& request);
+
   /// Uploads the content of a file, or a prompt, to condition on. `kind` may be unspecified: the
   /// content tells. Any status of the service; NOT_FOUND if the file cannot be read.
   absl::StatusOr<v1::ConditionResponse> UploadFile(const std::string& path, v1::ConditionKind kind,

@@ -123,6 +123,35 @@ absl::Status Assign(const std::string& key, const json& value,
   return absl::OkStatus();
 }
 
+absl::Status AssignRungPart(const std::string& key, const std::string& part, const json& value,
+                            Rung* rung) {
+  const std::string name = absl::StrCat(key, ".", part);
+  if (part == "name") return Assign(name, value, &rung->name);
+  if (part == "width") return Assign(name, value, &rung->geometry.width);
+  if (part == "height") return Assign(name, value, &rung->geometry.height);
+  if (part == "num_frames") return Assign(name, value, &rung->geometry.num_frames);
+  if (part == "max_seconds") return Assign(name, value, &rung->max_seconds);
+  if (part == "max_bytes") return Assign(name, value, &rung->max_bytes);
+  return absl::InvalidArgumentError(
+      absl::StrCat("unknown configuration key \"", name,
+                   "\"; a rung has name, width, height, num_frames, max_seconds and max_bytes"));
+}
+
+absl::Status Assign(const std::string& key, const json& value, std::vector<Rung>* field) {
+  if (!value.is_array()) return WrongType(key, value, "a list of rungs");
+  std::vector<Rung> rungs;
+  for (const json& item : value) {
+    if (!item.is_object()) return WrongType(key, item, "a rung, which is an object");
+    Rung rung;
+    for (const auto& part : item.items()) {
+      LTX_RETURN_IF_ERROR(AssignRungPart(key, part.key(), part.value(), &rung));
+    }
+    rungs.push_back(std::move(rung));
+  }
+  *field = std::move(rungs);
+  return absl::OkStatus();
+}
+
 /// Calls visit(json key, field) for every field; the one list that file and checks share.
 template <typename Visitor>
 void VisitFields(ServerConfig* config, const Visitor& visit) {
@@ -144,6 +173,9 @@ void VisitFields(ServerConfig* config, const Visitor& visit) {
   visit("drain_seconds", &config->drain_seconds);
   visit("metrics_listen", &config->metrics_listen);
   visit("prompt_cache_bytes", &config->prompt_cache_bytes);
+  visit("rungs", &config->rungs);
+  visit("memory_budget_bytes", &config->memory_budget_bytes);
+  visit("calibration_seconds", &config->calibration_seconds);
   VisitConditionFields(&config->condition, [&visit](const std::string& key, auto* field,
                                                     const char*) { visit(key, field); });
   VisitSecurityFields(
@@ -260,6 +292,11 @@ void DeclareFlags(ServerConfig* config, std::string* config_file, CLI::App* app)
                   "none");
   app->add_option("--prompt-cache-bytes", config->prompt_cache_bytes,
                   "Device memory for encoded prompts; 0: none are kept");
+  app->add_option("--memory-budget-bytes", config->memory_budget_bytes,
+                  "Device memory this server may use, weights included; 0: nine tenths of what is "
+                  "available at the start");
+  app->add_option("--calibration-seconds", config->calibration_seconds,
+                  "Most seconds to measure what work costs before the server is ready; 0: none");
   VisitConditionFields(&config->condition,
                        [app](const std::string& key, auto* field, const std::string& help) {
                          app->add_option(FlagOf(key), *field, help);
@@ -293,6 +330,20 @@ absl::Status ValidateJobs(const ServerConfig& config) {
   if (config.job_history < 1 || config.job_history > 100000) {
     return absl::InvalidArgumentError(
         absl::StrCat("job_history ", config.job_history, " is not in 1..100000"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ValidateGovernor(const ServerConfig& config) {
+  LTX_RETURN_IF_ERROR(RungLadder::Create(config.rungs).status());
+  if (config.memory_budget_bytes < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("memory_budget_bytes ", config.memory_budget_bytes, " is negative"));
+  }
+  // Ten minutes: by then it is no calibration any more.
+  if (!(config.calibration_seconds >= 0 && config.calibration_seconds <= 600)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("calibration_seconds ", config.calibration_seconds, " is not in 0..600"));
   }
   return absl::OkStatus();
 }
@@ -353,6 +404,7 @@ absl::Status ValidateConfig(const ServerConfig& config) {
   LTX_RETURN_IF_ERROR(ValidateConditions(config.condition));
   LTX_RETURN_IF_ERROR(ValidateSecurity(config));
   LTX_RETURN_IF_ERROR(ValidateJobs(config));
+  LTX_RETURN_IF_ERROR(ValidateGovernor(config));
   if (!std::isfinite(config.drain_seconds) || config.drain_seconds < 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("drain_seconds ", config.drain_seconds, " is negative or not finite"));

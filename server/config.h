@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "server/governor/rung_ladder.h"
 
 namespace ltx::server {
 
@@ -73,6 +74,15 @@ struct ServerConfig {
   std::string metrics_listen;
   /// Device memory for the encoded forms of the prompts seen last; 0: none are kept.
   int64_t prompt_cache_bytes = int64_t{256} << 20;
+  /// Sizes of clips and what one may cost, JSON only; none: a ladder from the model's sizes,
+  /// without budgets of its own.
+  std::vector<Rung> rungs;
+  /// Device memory that this server may use, weights included; 0: nine tenths of what is available
+  /// when it starts.
+  int64_t memory_budget_bytes = 0;
+  /// Most seconds to measure what work costs before the server is ready; 0: projections of time
+  /// start with the first requests. Nothing is measured where state_dir has it already.
+  double calibration_seconds = 2.0;
   ConditionConfig condition;
   /// PEM files of the server's certificate chain and key; empty: no TLS.
   std::string tls_cert;

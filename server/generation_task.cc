@@ -16,6 +16,7 @@
 #include "kernels/host_copy.h"
 #include "kernels/status_macros.h"
 #include "server/logging.h"
+#include "server/plan_mapping.h"
 #include "server/reasons.h"
 #include "server/request_mapping.h"
 #include "spdlog/spdlog.h"
@@ -26,8 +27,6 @@ namespace {
 /// Frames encoded between two looks at the cancellation: a fraction of a second at any size that
 /// the models make.
 constexpr int64_t kFramesPerMuxUnit = 8;
-/// Label of metrics until requests are assigned to rungs.
-constexpr absl::string_view kNoRung = "";
 
 /// The higher peaks of two stretches of time; live amounts of the later one.
 MemoryLedger::Snapshot MergePeaks(const MemoryLedger::Snapshot& earlier,
@@ -60,16 +59,19 @@ struct GenerationTask::Clip {
   }
 };
 
-GenerationTask::GenerationTask(std::string id, const pipeline::Model* model,
-                               pipeline::GenerationRequest request, std::string output_path,
-                               std::shared_ptr<GenerationSink> sink, ServerMetrics* metrics)
+GenerationTask::GenerationTask(std::string id, const pipeline::Model* model, Governor* governor,
+                               Order order, std::shared_ptr<GenerationSink> sink,
+                               ServerMetrics* metrics)
     : id_(std::move(id)),
       model_(model),
-      request_(std::move(request)),
-      output_path_(std::move(output_path)),
+      governor_(governor),
+      request_(std::move(order.request)),
+      plan_(std::move(order.plan)),
+      output_path_(std::move(order.output_path)),
       sink_(std::move(sink)),
       metrics_(metrics),
-      created_(absl::Now()) {}
+      created_(absl::Now()),
+      monitor_(Governor::Monitor(*plan_)) {}
 
 GenerationTask::~GenerationTask() = default;
 
@@ -119,15 +121,36 @@ double GenerationTask::RunSeconds() const {
 
 absl::Status GenerationTask::AdvanceEngine() {
   sink_->Enter(ToWire(job_->plan()[job_->completed()].phase));
+  const auto index = static_cast<size_t>(job_->completed());
+  const uint64_t cache_hits = model_->prompt_cache_stats().hits;
   LTX_ASSIGN_OR_RETURN(const pipeline::UnitReport unit, job_->Advance());
   spdlog::debug("{} {}/{} took {:.3f} s", std::string(pipeline::PhaseName(unit.unit.phase)),
                 unit.unit.index, unit.unit.count, unit.seconds);
   if (unit.unit.phase == pipeline::Phase::kStage1 || unit.unit.phase == pipeline::Phase::kStage2) {
-    metrics_->ObserveStepSeconds(kNoRung, absl::AsciiStrToLower(DTypeName(model_->compute_dtype())),
+    metrics_->ObserveStepSeconds(plan_->verdict.rung,
+                                 absl::AsciiStrToLower(DTypeName(model_->compute_dtype())),
                                  unit.seconds);
   }
+  // A prompt that was kept says nothing of what encoding one costs, and a clip whose length turned
+  // out otherwise nothing of the planned one.
+  const bool observe = model_->prompt_cache_stats().hits == cache_hits &&
+                       job_->parameters().num_frames == plan_->parameters.num_frames;
+  const absl::Status within_lease = Account(index, unit.seconds, observe);
   Report(ToWire(unit.unit.phase), unit.unit.index, unit.unit.count);
-  return absl::OkStatus();
+  return within_lease;
+}
+
+absl::Status GenerationTask::Account(size_t unit, double seconds, bool observe) {
+  if (observe) governor_->ObserveUnit(*plan_, unit, seconds);
+  monitor_.Finish(seconds);
+  return monitor_.Check();
+}
+
+void GenerationTask::CompareMemory(int64_t measured_bytes) {
+  const int64_t projected = plan_->demand.total_bytes();
+  metrics_->ObserveProjection(ProjectionKind::kMemory, static_cast<double>(projected),
+                              static_cast<double>(measured_bytes));
+  spdlog::debug("memory: projected {} B, measured {} B", projected, measured_bytes);
 }
 
 absl::Status GenerationTask::TakeClip() {
@@ -149,7 +172,9 @@ absl::Status GenerationTask::TakeClip() {
     }
   }
   FillReport();
-  AddMemory(MergePeaks(earlier_peaks_, device.ledger().Read()), report_.mutable_memory());
+  const MemoryLedger::Snapshot memory = MergePeaks(earlier_peaks_, device.ledger().Read());
+  AddMemory(memory, report_.mutable_memory());
+  CompareMemory(memory.total.peak_bytes);
   job_.reset();
   clip_->bytes.resize(clip_->frames.size());
   media::UnitToBytes(clip_->frames, absl::MakeSpan(clip_->bytes));
@@ -194,7 +219,14 @@ absl::StatusOr<bool> GenerationTask::AdvanceMux() {
   timing->set_phase(v1::PHASE_MUX);
   timing->set_seconds(absl::ToDoubleSeconds(mux_time_));
   metrics_->ObservePhaseSeconds("mux", timing->seconds());
+  governor_->ObserveUnit(*plan_, plan_->units.size() - 1, timing->seconds());
   report_.set_run_seconds(RunSeconds());
+  if (plan_->demand.seconds_known) {
+    metrics_->ObserveProjection(ProjectionKind::kTime, plan_->demand.total_seconds(),
+                                report_.run_seconds());
+    spdlog::debug("time: projected {:.3f} s, measured {:.3f} s", plan_->demand.total_seconds(),
+                  report_.run_seconds());
+  }
   report_.set_suspended_seconds(absl::ToDoubleSeconds(suspended_));
   LTX_RETURN_IF_ERROR(sink_->Deliver(
       std::move(report_), output_path_.empty() ? clip_->mime_type() : absl::string_view()));
@@ -242,7 +274,13 @@ void GenerationTask::Report(v1::Phase phase, int unit, int units) {
   progress->set_units_total(units_total_);
   const double elapsed = RunSeconds();
   progress->set_elapsed_seconds(elapsed);
-  progress->set_eta_seconds(elapsed / units_done_ * (units_total_ - units_done_));
+  // By the governor's projection once there is one, else by the pace so far. The last unit of a
+  // plan is all of encoding.
+  const double share = static_cast<double>(mux_done_) / mux_units();
+  progress->set_eta_seconds(
+      plan_->demand.seconds_known
+          ? std::max(0.0, monitor_.remaining() - share * plan_->units.back().seconds)
+          : elapsed / units_done_ * (units_total_ - units_done_));
   sink_->Send(std::move(event));
 }
 
@@ -260,6 +298,7 @@ void GenerationTask::SendAdmitted() {
   v1::PhasePlan* mux = admitted->add_phases();
   mux->set_phase(v1::PHASE_MUX);
   mux->set_units(mux_units());
+  *admitted->mutable_plan() = ToWire(*plan_, governor_->ladder(), Supply());
   sink_->Send(std::move(event));
 }
 

@@ -12,6 +12,8 @@
 #include "engine/pipeline/generation_job.h"
 #include "engine/pipeline/model.h"
 #include "kernels/memory_ledger.h"
+#include "server/governor/governor.h"
+#include "server/governor/lease_monitor.h"
 #include "server/jobs/generation_sink.h"
 #include "server/metrics/server_metrics.h"
 #include "server/scheduler/task.h"
@@ -22,11 +24,16 @@ namespace ltx::server {
 /// encoding in pieces of a few frames.
 class GenerationTask final : public Task {
  public:
-  /// `model` and `metrics` must outlive the task. `output_path`: resolved path for the clip, or
-  /// empty: it is delivered to the sink.
-  GenerationTask(std::string id, const pipeline::Model* model, pipeline::GenerationRequest request,
-                 std::string output_path, std::shared_ptr<GenerationSink> sink,
-                 ServerMetrics* metrics);
+  struct Order {
+    pipeline::GenerationRequest request;
+    /// What was projected when the request was admitted; its time lease is watched.
+    std::shared_ptr<const GovernorPlan> plan;
+    /// Resolved path for the clip, or empty: it is delivered to the sink.
+    std::string output_path;
+  };
+  /// `model`, `governor` and `metrics` must outlive the task. The governor is told what units took.
+  GenerationTask(std::string id, const pipeline::Model* model, Governor* governor, Order order,
+                 std::shared_ptr<GenerationSink> sink, ServerMetrics* metrics);
   ~GenerationTask() override;
 
   absl::Status Start(int device) override;
@@ -38,6 +45,11 @@ class GenerationTask final : public Task {
   struct Clip;
 
   absl::Status AdvanceEngine();
+  /// Tells the governor of a unit, and asks it whether the job may go on. `observe`: the unit was
+  /// what the plan says.
+  absl::Status Account(size_t unit, double seconds, bool observe);
+  /// Compares the projection with what the job took.
+  void CompareMemory(int64_t measured_bytes);
   /// Takes the clip off the device and judges it, so that a broken one never gets a file.
   absl::Status TakeClip();
   absl::Status Verify();
@@ -55,7 +67,9 @@ class GenerationTask final : public Task {
 
   const std::string id_;
   const pipeline::Model* const model_;
+  Governor* const governor_;
   const pipeline::GenerationRequest request_;
+  const std::shared_ptr<const GovernorPlan> plan_;
   const std::string output_path_;
   const std::shared_ptr<GenerationSink> sink_;
   ServerMetrics* const metrics_;
@@ -66,6 +80,7 @@ class GenerationTask final : public Task {
   absl::Duration suspended_;
   /// Peaks of the device's memory before the last pause.
   MemoryLedger::Snapshot earlier_peaks_;
+  LeaseMonitor monitor_;
   int units_done_ = 0;
   int units_total_ = 0;
   std::unique_ptr<pipeline::GenerationJob> job_;

@@ -1,32 +1,94 @@
 #include "server/model_backend.h"
 
+#include <functional>
+#include <memory>
 #include <utility>
 
+#include "absl/time/clock.h"
 #include "kernels/status_macros.h"
 #include "server/generation_task.h"
+#include "server/governor/verdict.h"
 #include "server/output_path.h"
+#include "server/plan_mapping.h"
 #include "server/request_mapping.h"
 
 namespace ltx::server {
-absl::StatusOr<GenerationBackend::Prepared> ModelBackend::Prepare(
-    const v1::GenerateVideoRequest& request) {
+
+absl::StatusOr<pipeline::GenerationRequest> ModelBackend::Map(
+    const v1::GenerateVideoRequest& request) const {
   LTX_ASSIGN_OR_RETURN(pipeline::GenerationRequest mapped,
                        FromWire(request, model_->DefaultRequest()));
   LTX_RETURN_IF_ERROR(model_->Validate(mapped));
-  std::string output_path;
+  return mapped;
+}
+
+absl::StatusOr<GenerationBackend::Prepared> ModelBackend::Prepare(
+    const v1::GenerateVideoRequest& request) {
+  GenerationTask::Order order;
+  LTX_ASSIGN_OR_RETURN(order.request, Map(request));
   if (!request.output_path().empty()) {
-    LTX_ASSIGN_OR_RETURN(
-        output_path,
-        ResolveOutputPath(request.output_path(), mapped.num_frames == 1, options_.output_roots));
+    LTX_ASSIGN_OR_RETURN(order.output_path,
+                         ResolveOutputPath(request.output_path(), order.request.num_frames == 1,
+                                           options_.output_roots));
   }
+  LTX_ASSIGN_OR_RETURN(const Lease lease,
+                       LeaseFromWire(request, absl::InfiniteFuture(), absl::Now()));
+  LTX_ASSIGN_OR_RETURN(GovernorPlan plan, governor_->Weigh(order.request, lease, {}));
+  LTX_RETURN_IF_ERROR(ToStatus(plan.verdict));
   Prepared prepared;
-  prepared.make_task = [model = model_, metrics = metrics_, mapped = std::move(mapped),
-                        output_path = std::move(output_path)](
-                           const std::string& job_id, std::shared_ptr<GenerationSink> sink) {
-    return std::make_unique<GenerationTask>(job_id, model, mapped, output_path, std::move(sink),
-                                            metrics);
+  if (plan.demand.seconds_known) prepared.expected_seconds = plan.demand.total_seconds();
+  prepared.expected_bytes = plan.demand.peak_bytes;
+  order.plan = std::make_shared<const GovernorPlan>(std::move(plan));
+  prepared.make_task = [this, order = std::move(order)](const std::string& job_id,
+                                                        std::shared_ptr<GenerationSink> sink) {
+    return std::make_unique<GenerationTask>(job_id, model_, governor_, order, std::move(sink),
+                                            metrics_);
   };
   return prepared;
+}
+
+absl::StatusOr<v1::PlanResponse> ModelBackend::Plan(const v1::GenerateVideoRequest& request,
+                                                    absl::Time deadline,
+                                                    const QueueOutlook& outlook) {
+  LTX_ASSIGN_OR_RETURN(const pipeline::GenerationRequest mapped, Map(request));
+  LTX_ASSIGN_OR_RETURN(const Lease lease, LeaseFromWire(request, deadline, absl::Now()));
+  Supply supply;
+  supply.jobs_ahead = outlook.jobs_ahead;
+  supply.seconds_ahead = outlook.seconds_ahead;
+  LTX_ASSIGN_OR_RETURN(const GovernorPlan plan, governor_->Weigh(mapped, lease, supply));
+  return ToWire(plan, governor_->ladder(), supply);
+}
+
+absl::StatusOr<v1::ListRungsResponse> ModelBackend::ListRungs(const v1::ListRungsRequest& request) {
+  LTX_ASSIGN_OR_RETURN(const pipeline::GenerationRequest mapped, Map(request.request()));
+  LTX_ASSIGN_OR_RETURN(const Lease lease,
+                       LeaseFromWire(request.request(), absl::InfiniteFuture(), absl::Now()));
+  v1::ListRungsResponse response;
+  for (const GovernorPlan& plan : governor_->WeighRungs(mapped, lease, {})) {
+    *response.add_plans() = ToWire(plan, governor_->ladder(), {});
+  }
+  return response;
+}
+
+SchedulerHooks GovernorHooks(const Governor* governor) {
+  SchedulerHooks hooks;
+  hooks.admit = [](const JobSpec& job, const std::function<QueueOutlook()>& outlook) {
+    if (job.deadline == absl::InfiniteFuture() || job.expected_seconds <= 0) {
+      return absl::OkStatus();
+    }
+    const QueueOutlook queue = outlook();
+    Supply supply;
+    supply.jobs_ahead = queue.jobs_ahead;
+    supply.seconds_ahead = queue.seconds_ahead;
+    return ToStatus(DecideDeadline(job.expected_seconds,
+                                   absl::ToDoubleSeconds(job.deadline - absl::Now()), supply));
+  };
+  hooks.may_suspend = [governor](const JobSpec& /*running*/, const JobSpec& next) {
+    const int64_t budget = governor->device_bytes();
+    return budget == 0 ||
+           governor->ResidentBytes() + governor->HeldBytes() + next.expected_bytes <= budget;
+  };
+  return hooks;
 }
 
 void ModelBackend::Describe(v1::HealthResponse* response) const {
@@ -50,6 +112,8 @@ void ModelBackend::Describe(v1::HealthResponse* response) const {
   device->set_compute_dtype(model_->compute_dtype() == DType::kBF16 ? "bf16" : "f32");
   device->set_threads(model_->device().properties().threads);
   device->set_system_available_bytes(model_->device().SystemAvailableBytes());
+  device->set_baseline_available_bytes(options_.baseline_available_bytes);
+  device->set_budget_bytes(governor_->device_bytes());
   AddMemory(model_->device().ledger().Read(), response->mutable_memory());
 }
 

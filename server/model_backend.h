@@ -1,12 +1,14 @@
 #ifndef LTX_SERVER_MODEL_BACKEND_H_
 #define LTX_SERVER_MODEL_BACKEND_H_
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "engine/pipeline/model.h"
 #include "server/generation_backend.h"
+#include "server/governor/governor.h"
 #include "server/metrics/server_metrics.h"
 
 namespace ltx::server {
@@ -19,21 +21,38 @@ class ModelBackend final : public GenerationBackend {
     std::vector<std::string> output_roots;
     /// What Describe() cannot ask the model for.
     std::string model_path;
+    /// Free memory of the machine or card before anything was loaded.
+    int64_t baseline_available_bytes = 0;
   };
-  /// `model` and `metrics` must outlive the backend and its tasks.
-  ModelBackend(const pipeline::Model* model, Options options, ServerMetrics* metrics)
-      : model_(model), options_(std::move(options)), metrics_(metrics) {}
+  /// `model`, `governor` and `metrics` must outlive the backend and its tasks.
+  ModelBackend(const pipeline::Model* model, Governor* governor, Options options,
+               ServerMetrics* metrics)
+      : model_(model), governor_(governor), options_(std::move(options)), metrics_(metrics) {}
 
+  /// Refuses what the governor refuses, but for deadlines: those depend on the queue, see
+  /// GovernorHooks().
   absl::StatusOr<Prepared> Prepare(const v1::GenerateVideoRequest& request) override;
+  absl::StatusOr<v1::PlanResponse> Plan(const v1::GenerateVideoRequest& request,
+                                        absl::Time deadline, const QueueOutlook& outlook) override;
+  absl::StatusOr<v1::ListRungsResponse> ListRungs(const v1::ListRungsRequest& request) override;
   void Describe(v1::HealthResponse* response) const override;
   /// What there is to tell but for the queue.
   ServerMetrics::Reading ReadMetrics() const;
 
  private:
+  /// The wire's request as the engine's, checked.
+  absl::StatusOr<pipeline::GenerationRequest> Map(const v1::GenerateVideoRequest& request) const;
+
   const pipeline::Model* const model_;
+  Governor* const governor_;
   const Options options_;
   ServerMetrics* const metrics_;
 };
+
+/// What the governor decides for the scheduler: jobs that cannot meet their deadline behind those
+/// that wait are refused (DEADLINE_CANNOT_BE_MET), and a job is suspended only if what it holds and
+/// what the next one needs fit beside each other. `governor` must outlive the scheduler.
+SchedulerHooks GovernorHooks(const Governor* governor);
 
 }  // namespace ltx::server
 

@@ -25,6 +25,8 @@ inline constexpr absl::string_view kReasonOutputPath = "OUTPUT_PATH";
 inline constexpr absl::string_view kReasonDegenerateOutput = "DEGENERATE_OUTPUT";
 /// The device ran out of memory while the job ran.
 inline constexpr absl::string_view kReasonDeviceMemory = "DEVICE_OOM";
+/// A limit of the lease that is no positive number.
+inline constexpr absl::string_view kReasonLease = "LEASE";
 /// The governor's refusals: the clip is larger than every rung; its projected memory or time is
 /// above what its rung, its lease or the device allows; it cannot be done by its deadline.
 inline constexpr absl::string_view kReasonNoRung = "RUNG_EXCEEDED";

@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,8 +26,12 @@
 #include "proto/ltx/version.h"
 #include "server/auth/authenticator.h"
 #include "server/auth/listen_credentials.h"
+#include "server/calibration.h"
 #include "server/condition/condition_service.h"
 #include "server/condition/condition_store.h"
+#include "server/governor/cost_file.h"
+#include "server/governor/governor.h"
+#include "server/governor/rung_ladder.h"
 #include "server/job_service.h"
 #include "server/jobs/heartbeat.h"
 #include "server/jobs/job_manager.h"
@@ -129,6 +134,63 @@ JobManagerOptions JobOptions(const ServerConfig& config, const std::string& scra
   return options;
 }
 
+/// Share of the memory that is available at the start which the server takes for its own: the rest
+/// is for what the ledger does not hold and for everybody else's growth.
+constexpr double kMemoryShare = 0.9;
+
+Governor::Options GovernorOptions(const ServerConfig& config, const pipeline::Model& model,
+                                  int64_t baseline_available_bytes) {
+  Governor::Options options;
+  options.device_bytes = config.memory_budget_bytes;
+  if (options.device_bytes == 0) {
+    options.device_bytes =
+        static_cast<int64_t>(kMemoryShare * static_cast<double>(baseline_available_bytes));
+  }
+  // Was checked with the configuration.
+  if (!config.rungs.empty()) {
+    options.ladder = RungLadder::Create(config.rungs).value();
+    return options;
+  }
+  // Legal in recipes of two stages, hence in all.
+  constexpr int64_t kSizeMultiple = 64;
+  const pipeline::RequestDefaults& defaults = model.defaults();
+  const pipeline::RequestLimits& limits = model.limits();
+  options.ladder =
+      RungLadder::FromModel({defaults.width, defaults.height, defaults.num_frames},
+                            {limits.min_size, limits.min_size, limits.min_frames},
+                            {limits.max_size, limits.max_size, limits.max_frames}, kSizeMultiple);
+  return options;
+}
+
+void KeepCosts(const std::optional<CostFile>& file, const Governor& governor) {
+  if (!file.has_value()) return;
+  const absl::Status saved = file->Save(governor.CostsToJson());
+  if (!saved.ok()) spdlog::warn("measured costs are lost: {}", saved.ToString());
+}
+
+/// What a former process has measured, or what a short calibration finds out.
+void LearnCosts(const ServerConfig& config, const pipeline::Model& model,
+                const std::optional<CostFile>& file, const std::string& scratch_dir,
+                Governor* governor) {
+  if (file.has_value()) {
+    const absl::StatusOr<std::string> kept = file->Load();
+    const absl::Status read = kept.ok() ? governor->CostsFromJson(*kept) : kept.status();
+    if (read.ok()) {
+      spdlog::info("measured costs from {}", file->path());
+      // A process that ended early may not have met every kind of work.
+      const absl::StatusOr<GovernorPlan> usual = governor->Weigh(model.DefaultRequest(), {}, {});
+      if (usual.ok() && usual->demand.seconds_known) return;
+    } else if (!absl::IsNotFound(read)) {
+      spdlog::warn("measured costs are of no use: {}", read.ToString());
+    }
+  }
+  if (config.calibration_seconds <= 0) return;
+  const absl::Status measured =
+      Calibrate(model, governor, scratch_dir, absl::Seconds(config.calibration_seconds));
+  if (!measured.ok()) spdlog::warn("calibration ended: {}", measured.ToString());
+  KeepCosts(file, *governor);
+}
+
 /// OK while new jobs are accepted.
 absl::Status Ready(const JobManager& jobs) {
   return jobs.ReadScheduler().draining ? ShuttingDown() : absl::OkStatus();
@@ -206,6 +268,8 @@ absl::Status RunServer(const ServerConfig& config) {
   LTX_ASSIGN_OR_RETURN(const OpenedDevice opened, OpenDevice(config.device, config.threads));
   Device* const device = opened.device.get();
   if (!opened.why_cpu.empty()) spdlog::info("device auto is the CPU: {}", opened.why_cpu);
+  // Before anything is loaded: what is not free now is not this server's.
+  const int64_t baseline = device->SystemAvailableBytes();
   LTX_ASSIGN_OR_RETURN(const checkpoint::ModelSet files, checkpoint::ModelSet::Open(config.model));
   for (const std::string& warning : files.warnings) spdlog::warn("{}", warning);
   pipeline::ModelOptions model_options;
@@ -216,11 +280,20 @@ absl::Status RunServer(const ServerConfig& config) {
                        pipeline::Model::Load(device, files, model_options));
   LTX_ASSIGN_OR_RETURN(const std::unique_ptr<WorkDir> work_dir, WorkDir::Create(config.work_dir));
 
+  LTX_ASSIGN_OR_RETURN(
+      const std::unique_ptr<Governor> governor,
+      Governor::Create(model.get(), files, GovernorOptions(config, *model, baseline)));
   ServerMetrics metrics;
+  // Makes the state folder if it is not there yet.
   LTX_ASSIGN_OR_RETURN(const std::unique_ptr<JobManager> jobs,
-                       JobManager::Create(JobOptions(config, work_dir->path(), &metrics), {}));
+                       JobManager::Create(JobOptions(config, work_dir->path(), &metrics),
+                                          GovernorHooks(governor.get())));
+  std::optional<CostFile> costs;
+  if (!config.state_dir.empty()) costs.emplace(config.state_dir, CostIdentity(*model, files));
+  LearnCosts(config, *model, costs, work_dir->path(), governor.get());
   Heartbeat heartbeat([&jobs](absl::Time now) { jobs->Sweep(now); });
-  ModelBackend backend(model.get(), {config.output_roots, config.model}, &metrics);
+  ModelBackend backend(model.get(), governor.get(), {config.output_roots, config.model, baseline},
+                       &metrics);
   metrics.SetSource([&] {
     ServerMetrics::Reading reading = backend.ReadMetrics();
     reading.queue_depth = jobs->ReadScheduler().total_waiting();
@@ -270,6 +343,7 @@ absl::Status RunServer(const ServerConfig& config) {
   // Streams that are still sending media get as long again.
   server->Shutdown(absl::ToChronoTime(absl::Now() + absl::Seconds(config.drain_seconds)));
   server->Wait();
+  KeepCosts(costs, *governor);
   spdlog::info("bye");
   return absl::OkStatus();
 }

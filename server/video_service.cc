@@ -8,6 +8,7 @@
 #include "kernels/status_macros.h"
 #include "proto/ltx/version.h"
 #include "server/jobs/job_stream.h"
+#include "server/reasons.h"
 #include "server/wire_status.h"
 #include "spdlog/spdlog.h"
 
@@ -28,6 +29,24 @@ void CountRefused(const absl::Status& status, ServerMetrics* metrics) {
                                            : absl::StatusCodeToString(status.code()));
 }
 
+/// Ends a unary call with what was found out.
+template <typename Response>
+grpc::ServerUnaryReactor* Finish(grpc::CallbackServerContext* context,
+                                 const absl::StatusOr<Response>& result, Response* response) {
+  grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+  if (result.ok()) *response = *result;
+  reactor->Finish(ToWire(result.status()));
+  return reactor;
+}
+
+/// Whether the same request may be accepted once jobs have ended: not if it is itself too much.
+bool MayComeBack(const absl::Status& status) {
+  if (!absl::IsResourceExhausted(status)) return false;
+  const std::optional<pipeline::ErrorDetail> detail = pipeline::GetErrorDetail(status);
+  return !detail.has_value() ||
+         (detail->reason != kReasonMemoryProjection && detail->reason != kReasonTimeProjection);
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<Job>> VideoService::StartJob(
@@ -42,6 +61,7 @@ absl::StatusOr<std::shared_ptr<Job>> VideoService::StartJob(
   submission.request = request;
   submission.deadline = absl::FromChrono(context.deadline());
   submission.expected_seconds = prepared.expected_seconds;
+  submission.expected_bytes = prepared.expected_bytes;
   submission.make_task = std::move(prepared.make_task);
   return jobs_->Submit(std::move(submission));
 }
@@ -54,8 +74,7 @@ grpc::ServerWriteReactor<v1::GenerateVideoEvent>* VideoService::GenerateVideo(
     spdlog::info("refused: {}", job.status().ToString());
     CountRefused(job.status(), metrics_);
     // A full queue empties at the pace of the jobs so far.
-    const double wait =
-        absl::IsResourceExhausted(job.status()) ? jobs_->ReadScheduler().mean_job_seconds : 0.0;
+    const double wait = MayComeBack(job.status()) ? jobs_->ReadScheduler().mean_job_seconds : 0.0;
     stream->Refuse(job.status(), absl::Seconds(wait));
     return stream.get();
   }
@@ -64,6 +83,36 @@ grpc::ServerWriteReactor<v1::GenerateVideoEvent>* VideoService::GenerateVideo(
   options.on_gone = [this, job = *job] { jobs_->Leave(job); };
   stream->Attach(*job, std::move(options));
   return stream.get();
+}
+
+grpc::ServerUnaryReactor* VideoService::PlanVideo(grpc::CallbackServerContext* context,
+                                                  const v1::GenerateVideoRequest* request,
+                                                  v1::PlanResponse* response) {
+  return Finish(context, PlanOf(*context, *request), response);
+}
+
+absl::StatusOr<v1::PlanResponse> VideoService::PlanOf(const grpc::CallbackServerContext& context,
+                                                      const v1::GenerateVideoRequest& request) {
+  LTX_ASSIGN_OR_RETURN(const std::string tenant, authenticator_->Authenticate(context));
+  LTX_ASSIGN_OR_RETURN(const v1::GenerateVideoRequest resolved,
+                       conditions_->Resolve(tenant, request));
+  return backend_->Plan(resolved, absl::FromChrono(context.deadline()), Outlook());
+}
+
+grpc::ServerUnaryReactor* VideoService::ListRungs(grpc::CallbackServerContext* context,
+                                                  const v1::ListRungsRequest* request,
+                                                  v1::ListRungsResponse* response) {
+  const absl::Status allowed = authenticator_->Authenticate(*context).status();
+  if (!allowed.ok()) return Finish<v1::ListRungsResponse>(context, allowed, response);
+  return Finish(context, backend_->ListRungs(*request), response);
+}
+
+QueueOutlook VideoService::Outlook() const {
+  const Scheduler::Snapshot queue = jobs_->ReadScheduler();
+  QueueOutlook outlook;
+  outlook.jobs_ahead = queue.total_waiting() + static_cast<int>(queue.running_ids.size());
+  outlook.seconds_ahead = outlook.jobs_ahead * queue.mean_job_seconds;
+  return outlook;
 }
 
 grpc::ServerReadReactor<v1::ConditionRequest>* VideoService::Condition(

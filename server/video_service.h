@@ -34,6 +34,12 @@ class VideoService final : public v1::VideoService::CallbackService {
 
   grpc::ServerWriteReactor<v1::GenerateVideoEvent>* GenerateVideo(
       grpc::CallbackServerContext* context, const v1::GenerateVideoRequest* request) override;
+  grpc::ServerUnaryReactor* PlanVideo(grpc::CallbackServerContext* context,
+                                      const v1::GenerateVideoRequest* request,
+                                      v1::PlanResponse* response) override;
+  grpc::ServerUnaryReactor* ListRungs(grpc::CallbackServerContext* context,
+                                      const v1::ListRungsRequest* request,
+                                      v1::ListRungsResponse* response) override;
   grpc::ServerReadReactor<v1::ConditionRequest>* Condition(
       grpc::CallbackServerContext* context, v1::ConditionResponse* response) override;
   grpc::ServerUnaryReactor* DeleteCondition(grpc::CallbackServerContext* context,
@@ -47,7 +53,11 @@ class VideoService final : public v1::VideoService::CallbackService {
   /// Validates and queues, or finds the job of the request's key; the caller owns a share in it.
   absl::StatusOr<std::shared_ptr<Job>> StartJob(const grpc::CallbackServerContext& context,
                                                 const v1::GenerateVideoRequest& request);
+  absl::StatusOr<v1::PlanResponse> PlanOf(const grpc::CallbackServerContext& context,
+                                          const v1::GenerateVideoRequest& request);
   void FillQueue(v1::HealthResponse* response) const;
+  /// What a new job would have before it, roughly: jobs by their number and mean.
+  QueueOutlook Outlook() const;
 
   GenerationBackend* const backend_;
   JobManager* const jobs_;

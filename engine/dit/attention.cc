@@ -57,9 +57,6 @@ absl::StatusOr<GatedAttention::Projections> GatedAttention::Project(
     parts.k = Columns(of_x, inner, inner);
     parts.v = Columns(of_x, 2 * inner, inner);
     gate_begin = 3 * inner;
-  } else if (inputs.projected.defined()) {
-    parts.k = inputs.projected.k;
-    parts.v = inputs.projected.v;
   } else {
     LTX_ASSIGN_OR_RETURN(const Tensor of_context, device.Linear(inputs.context, of_context_));
     parts.k = Columns(of_context, 0, inner);
@@ -67,15 +64,6 @@ absl::StatusOr<GatedAttention::Projections> GatedAttention::Project(
   }
   if (config_.gated) parts.gate_logits = Columns(of_x, gate_begin, config_.heads);
   return parts;
-}
-
-absl::StatusOr<ProjectedContext> GatedAttention::ProjectContext(
-    Device& device, const AttentionInputs& inputs) const {
-  const int64_t inner = config_.inner_dim();
-  LTX_ASSIGN_OR_RETURN(const Tensor of_context, device.Linear(inputs.context, of_context_));
-  ProjectedContext projected{Columns(of_context, 0, inner), Columns(of_context, inner, inner)};
-  LTX_RETURN_IF_ERROR(device.NormRopeInPlace({{projected.k, NormOptions(inputs, /*key=*/true)}}));
-  return projected;
 }
 
 NormRopeOptions GatedAttention::NormOptions(const AttentionInputs& inputs, bool key) const {
@@ -118,10 +106,8 @@ absl::Status GatedAttention::Observe(Device& device, const AttentionInputs& inpu
 absl::StatusOr<Tensor> GatedAttention::Attend(Device& device, const AttentionInputs& inputs,
                                               const Projections& parts) const {
   if (inputs.keep.all_skipped) return Copy(device, parts.v);
-  std::vector<NormRopePart> normed = {{parts.q, NormOptions(inputs, /*key=*/false)}};
-  if (!inputs.projected.defined()) {
-    normed.push_back({parts.k, NormOptions(inputs, /*key=*/true)});
-  }
+  const NormRopePart normed[] = {{parts.q, NormOptions(inputs, /*key=*/false)},
+                                 {parts.k, NormOptions(inputs, /*key=*/true)}};
   LTX_RETURN_IF_ERROR(device.NormRopeInPlace(normed));
   AttentionOptions options;
   options.heads = config_.heads;
@@ -183,7 +169,7 @@ absl::StatusOr<Tensor> GatedAttention::AttendRun(Device& device, const Attention
 
 absl::StatusOr<Tensor> GatedAttention::Forward(Device& device, AttentionInputs inputs,
                                                const StageObserver& observer) const {
-  if ((inputs.context.defined() || inputs.projected.defined()) == config_.self) {
+  if (inputs.context.defined() == config_.self) {
     return absl::InternalError(
         "a context belongs to attention over another sequence, and only to it");
   }

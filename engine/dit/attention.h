@@ -28,13 +28,6 @@ struct AttentionConfig {
   int64_t inner_dim() const { return heads * head_dim; }
 };
 
-/// Keys and values of a context, normalised and rotated.
-struct ProjectedContext {
-  Columns k;
-  Columns v;
-  bool defined() const { return k.defined(); }
-};
-
 struct AttentionInputs {
   /// [B, Nq, query_dim].
   Tensor x;
@@ -43,8 +36,6 @@ struct AttentionInputs {
   /// The row of `context` that each of the B samples attends to; empty: its own. Samples that share
   /// a row share its keys and values.
   std::vector<int32_t> context_rows;
-  /// What ProjectContext made of `context` before, if it did; `context` is then not needed.
-  ProjectedContext projected;
   /// f32 [B or 1, 1, Nq or 1, Nk] or undefined.
   Tensor bias;
   /// Undefined: no rotation.
@@ -64,9 +55,6 @@ class GatedAttention {
   static absl::StatusOr<GatedAttention> Load(checkpoint::WeightLoader loader,
                                              const AttentionConfig& config);
 
-  /// The part of Forward that does not depend on x, for callers that have a better moment for it.
-  absl::StatusOr<ProjectedContext> ProjectContext(Device& device,
-                                                  const AttentionInputs& inputs) const;
   /// -> [B, Nq, query_dim]. The observer sees "v", "q_normed", "k_normed", "q_roped", "gates".
   /// Moved-in inputs are released once they are projected.
   absl::StatusOr<Tensor> Forward(Device& device, AttentionInputs inputs,

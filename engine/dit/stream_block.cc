@@ -61,8 +61,10 @@ absl::StatusOr<StreamBlock> StreamBlock::Load(checkpoint::WeightLoader loader, S
   return block;
 }
 
-absl::Status StreamBlock::AttendSelf(Device& device, const BlockInput& input, StreamState* state,
-                                     Tensor* text_input, const StageObserver& observer) const {
+absl::Status StreamBlock::AttendSelfAndText(Device& device, const BlockInput& input,
+                                            StreamState* state,
+                                            absl::Span<const StateReading> readings,
+                                            const StageObserver& observer) const {
   const Modulation& modulation = input.modulation.main;
   if (!state->self_input.defined()) {
     LTX_RETURN_IF_ERROR(UpdateAndRead(device, &state->x, {}, config_.epsilon,
@@ -78,19 +80,24 @@ absl::Status StreamBlock::AttendSelf(Device& device, const BlockInput& input, St
   LTX_ASSIGN_OR_RETURN(update.value, self_attention_.Forward(device, std::move(inputs)));
   Observe(observer, prefix_, "attn1_out", update.value);
   update.gate = modulation.At(kSelfGate);
-  NormReading reading;
+
+  NormReading text;
   if (config_.cross_attention_adaln) {
-    reading = {modulation.At(kTextScale), modulation.At(kTextShift)};
+    text = {modulation.At(kTextScale), modulation.At(kTextShift)};
   }
+  Tensor text_input;
   LTX_RETURN_IF_ERROR(
-      UpdateAndRead(device, &state->x, update, config_.epsilon, {{reading, text_input}}));
+      UpdateAndRead(device, &state->x, update, config_.epsilon, {{text, &text_input}}));
+  update.value = Tensor();
   Observe(observer, StreamName(kind_), "_after_self", state->x);
-  return absl::OkStatus();
+  return AttendText(device, input, text_input, state, readings, observer);
 }
 
-absl::StatusOr<AttentionInputs> StreamBlock::TextInputs(Device& device,
-                                                        const BlockInput& input) const {
+absl::Status StreamBlock::AttendText(Device& device, const BlockInput& input, const Tensor& reading,
+                                     StreamState* state, absl::Span<const StateReading> readings,
+                                     const StageObserver& observer) const {
   AttentionInputs inputs;
+  inputs.x = reading;
   inputs.bias = input.stream->context_bias;
   inputs.context = input.stream->context;
   inputs.context_rows = input.stream->context_rows;
@@ -99,30 +106,8 @@ absl::StatusOr<AttentionInputs> StreamBlock::TextInputs(Device& device,
     LTX_ASSIGN_OR_RETURN(inputs.context, device.Modulate(inputs.context, prompt.At(kPromptScale),
                                                          prompt.At(kPromptShift)));
   }
-  return inputs;
-}
-
-absl::StatusOr<ProjectedContext> StreamBlock::ProjectText(Device& device,
-                                                          const BlockInput& input) const {
-  LTX_ASSIGN_OR_RETURN(const AttentionInputs inputs, TextInputs(device, input));
-  return text_attention_.ProjectContext(device, inputs);
-}
-
-absl::Status StreamBlock::AttendText(Device& device, const BlockInput& input, Tensor text_input,
-                                     const ProjectedContext& text, StreamState* state,
-                                     absl::Span<const StateReading> readings,
-                                     const StageObserver& observer) const {
-  AttentionInputs inputs;
-  if (text.defined()) {
-    inputs.bias = input.stream->context_bias;
-    inputs.context_rows = input.stream->context_rows;
-    inputs.projected = text;
-  } else {
-    LTX_ASSIGN_OR_RETURN(inputs, TextInputs(device, input));
-    Observe(observer, prefix_, "attn2_kv_in", inputs.context);
-  }
-  inputs.x = std::move(text_input);
   Observe(observer, prefix_, "attn2_in", inputs.x);
+  Observe(observer, prefix_, "attn2_kv_in", inputs.context);
   ResidualUpdate update;
   LTX_ASSIGN_OR_RETURN(update.value, text_attention_.Forward(device, std::move(inputs)));
   Observe(observer, prefix_, "attn2_out", update.value);

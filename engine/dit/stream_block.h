@@ -77,17 +77,11 @@ class StreamBlock {
   const StreamConfig& config() const { return config_; }
   StreamKind kind() const { return kind_; }
 
-  /// x + gated self-attention; takes state->self_input and leaves `*text_input`.
-  absl::Status AttendSelf(Device& device, const BlockInput& input, StreamState* state,
-                          Tensor* text_input, const StageObserver& observer) const;
-  /// The keys and values of the text, which do not depend on the state.
-  absl::StatusOr<ProjectedContext> ProjectText(Device& device, const BlockInput& input) const;
-  /// x + text attention over what ProjectText made (if undefined, it is made here), then `readings`
-  /// of the sum.
-  absl::Status AttendText(Device& device, const BlockInput& input, Tensor text_input,
-                          const ProjectedContext& text, StreamState* state,
-                          absl::Span<const StateReading> readings,
-                          const StageObserver& observer) const;
+  /// x + gated self-attention, then + text attention; takes state->self_input and makes `readings`
+  /// of the result.
+  absl::Status AttendSelfAndText(Device& device, const BlockInput& input, StreamState* state,
+                                 absl::Span<const StateReading> readings,
+                                 const StageObserver& observer) const;
   /// What FeedForward takes.
   NormReading FeedForwardReading(const BlockInput& input) const;
   /// x + gated feed-forward of `reading`; leaves the next block's self_input.
@@ -95,8 +89,9 @@ class StreamBlock {
                            StreamState* state, const StageObserver& observer) const;
 
  private:
-  /// The text as this block modulates it.
-  absl::StatusOr<AttentionInputs> TextInputs(Device& device, const BlockInput& input) const;
+  absl::Status AttendText(Device& device, const BlockInput& input, const Tensor& reading,
+                          StreamState* state, absl::Span<const StateReading> readings,
+                          const StageObserver& observer) const;
 
   StreamConfig config_;
   StreamKind kind_ = StreamKind::kVideo;

@@ -83,8 +83,7 @@ absl::Status TransformerBlock::BeforeCross(Device& device, bool other_receives, 
     if (!side->receives) {
       readings.push_back({side->block->FeedForwardReading(input), &side->readings.feed_forward});
     }
-    return side->block->AttendText(device, input, std::exchange(side->text_input, Tensor()),
-                                   side->text, side->state, readings, observer);
+    return side->block->AttendSelfAndText(device, input, side->state, readings, observer);
   }
   if (readings.empty()) return absl::OkStatus();
   return UpdateAndRead(device, &side->state->x, {}, side->block->config().epsilon, readings);
@@ -163,20 +162,6 @@ absl::Status TransformerBlock::Forward(Device& device, const BlockInput* video,
     LTX_RETURN_IF_ERROR(for_video());
     return for_audio();
   };
-  const auto attend_self = [&](Side* side) -> absl::Status {
-    if (!side->enabled()) return absl::OkStatus();
-    return side->block->AttendSelf(device, *side->input, side->state, &side->text_input, observer);
-  };
-  // The video's text needs no state, and the audio's half is the shorter one by far.
-  const bool text_ahead = both && !observer && video_side.enabled();
-  LTX_RETURN_IF_ERROR(beside([&] { return attend_self(&video_side); },
-                             [&]() -> absl::Status {
-                               LTX_RETURN_IF_ERROR(attend_self(&audio_side));
-                               if (!text_ahead) return absl::OkStatus();
-                               LTX_ASSIGN_OR_RETURN(video_side.text,
-                                                    video_.ProjectText(device, *video));
-                               return absl::OkStatus();
-                             }));
   LTX_RETURN_IF_ERROR(
       beside([&] { return BeforeCross(device, audio_side.receives, &video_side, observer); },
              [&] { return BeforeCross(device, video_side.receives, &audio_side, observer); }));

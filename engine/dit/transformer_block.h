@@ -47,16 +47,13 @@ class TransformerBlock {
     const StreamBlock* block = nullptr;
     const BlockInput* input = nullptr;
     StreamState* state = nullptr;
-    /// Between self- and text attention.
-    Tensor text_input;
-    ProjectedContext text;
     Readings readings;
     /// Whether anything arrives here from the other stream.
     bool receives = false;
     bool enabled() const { return input != nullptr && input->stream->enabled; }
   };
 
-  /// Text attention, or for a stream that is not enabled the readings alone.
+  /// Self and text attention, or for a stream that is not enabled the readings alone.
   absl::Status BeforeCross(Device& device, bool other_receives, Side* side,
                            const StageObserver& observer) const;
   /// What arrives from `other`, then the feed-forward.

@@ -1,6 +1,7 @@
 #include "engine/pipeline/guided_denoiser.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "absl/strings/str_cat.h"
 #include "engine/dit/x0.h"
@@ -43,6 +44,18 @@ absl::string_view GuidancePassName(GuidancePass pass) {
       return "mod";
   }
   return "unknown";
+}
+
+float ModelLevel(double sigma) {
+  constexpr float kTimestepScale = 1000.0f;
+  const auto product = static_cast<float>(sigma * kTimestepScale);
+  auto best = static_cast<float>(sigma);
+  for (const float level : {std::nextafter(best, 0.0f), std::nextafter(best, 2.0f)}) {
+    if (std::fabs(level * kTimestepScale - product) < std::fabs(best * kTimestepScale - product)) {
+      best = level;
+    }
+  }
+  return best;
 }
 
 std::vector<GuidancePass> PassesAt(const GuidersAt& guiders, int step, bool half_step,
@@ -143,7 +156,7 @@ absl::StatusOr<dit::Modality> GuidedDenoiser::InputOf(
     Modality modality, const std::vector<GuidancePass>& passes) const {
   const Stream& stream = streams_[modality];
   Device& device = transformer_->device();
-  const float sigma = stream.frozen ? 0.0f : static_cast<float>(evaluation_.sigma);
+  const float sigma = stream.frozen ? 0.0f : ModelLevel(evaluation_.sigma);
   dit::Modality input;
   input.prepared = stream.prepared;
   input.sigma = {sigma};

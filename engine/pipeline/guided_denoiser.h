@@ -31,6 +31,14 @@ enum class GuidancePass : uint8_t {
 /// "cond", "uncond", "ptb", "mod".
 absl::string_view GuidancePassName(GuidancePass pass);
 
+/// The f32 noise level to hand to a model for one of a sampler. Half steps of second-order samplers
+/// lie at levels that are no f32 values; the reference multiplies them by 1000 before it rounds,
+/// and a unit of that product is a visible phase of the timestep embedding. This is the neighbour
+/// of `sigma` whose product with 1000 comes closest to the reference's, which it equals unless the
+/// product lies in the upper 2 % below a power of two, where f32 numbers around `sigma` are too far
+/// apart.
+float ModelLevel(double sigma);
+
 /// The settings of both modalities that hold at one evaluation; null for an absent modality.
 using GuidersAt = sampling::PerModality<const sampling::GuiderParams*>;
 

@@ -128,6 +128,26 @@ class GuidedDenoiserTest : public testing::Test {
   int forwards_ = 0;
 };
 
+TEST(ModelLevelTest, AThousandfoldRoundsAsFromDouble) {
+  int moved = 0;
+  for (int i = 1; i < 5000; ++i) {
+    const double sigma = std::sqrt(i / 5000.0 * 0.97);
+    const float level = ModelLevel(sigma);
+    int exponent = 0;
+    // Beyond, 1000 sigma lies in a binade less far above sigma's than elsewhere.
+    if (std::frexp(sigma, &exponent) > 0.512) {
+      EXPECT_EQ(level * 1000.0f, static_cast<float>(sigma * 1000.0)) << sigma;
+    }
+    EXPECT_NEAR(level, sigma, 2e-7 * sigma);
+    moved += level != static_cast<float>(sigma) ? 1 : 0;
+  }
+  EXPECT_GT(moved, 0);
+  // Levels of a schedule are what they are.
+  for (const float sigma : {1.0f, 0.99375f, 0.421875f, 0.0011f, 0.86708307f}) {
+    EXPECT_EQ(ModelLevel(sigma), sigma);
+  }
+}
+
 TEST_F(GuidedDenoiserTest, CombinesTheFourPassesOfEachModality) {
   const auto cond = Pass(false, {});
   const auto uncond = Pass(true, {});

@@ -47,22 +47,29 @@ absl::StatusOr<std::vector<float>> Ltx2Schedule(int steps, const Ltx2ScheduleOpt
       (options.max_shift - options.base_shift) / (kMaxShiftTokens - kBaseShiftTokens);
   const double intercept = options.base_shift - slope * kBaseShiftTokens;
   const auto tokens = static_cast<double>(std::min(options.tokens, kTokenLimit));
-  const double shift = tokens * slope + intercept;
-  if (!std::isfinite(shift)) {
-    return absl::InvalidArgumentError(absl::StrCat("max_shift ", options.max_shift,
-                                                   " and base_shift ", options.base_shift,
-                                                   " must be finite"));
+  const auto shift = static_cast<float>(std::exp(tokens * slope + intercept));
+  if (!std::isfinite(shift) || shift == 0.0f) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "max_shift ", options.max_shift, " and base_shift ", options.base_shift, " shift ", tokens,
+        " tokens by a factor of ", shift, "; a positive f32 number would be legal"));
   }
-  // s = e^shift / (e^shift + q) with q = 1/t - 1 at time t = 1 - i/n. Its complement 1 - s is small
-  // and the stretch divides by it, hence it is what is computed: z = q e^-shift / (1 + q e^-shift).
-  const auto complement = [&](int i) {
-    const double q = static_cast<double>(i) / (steps - i) * std::exp(-shift);
-    return q / (1.0 + q);
+  // Every operation rounds where the reference's does, fused where PyTorch's linspace is.
+  const float step = -1.0f / static_cast<float>(steps);
+  const auto shifted = [&](int i) {
+    const float time = i < (steps + 1) / 2 ? std::fma(step, static_cast<float>(i), 1.0f)
+                                           : std::fma(-step, static_cast<float>(steps - i), 0.0f);
+    return 1.0f / (shift + (1.0f / time - 1.0f)) * shift;
   };
-  const double stretch = options.stretch ? (1.0 - options.terminal) / complement(steps - 1) : 1.0;
   std::vector<float> sigmas;
-  for (int i = 0; i < steps; ++i) {
-    sigmas.push_back(static_cast<float>(1.0 - complement(i) * stretch));
+  for (int i = 0; i < steps; ++i) sigmas.push_back(shifted(i));
+  if (options.stretch) {
+    const float scale = (1.0f - sigmas.back()) / static_cast<float>(1.0 - options.terminal);
+    if (!(scale > 0.0f)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("max_shift ", options.max_shift, " leaves no level below 1 of ", steps,
+                       " steps to stretch to the terminal one; a smaller one would be legal"));
+    }
+    for (float& sigma : sigmas) sigma = 1.0f - (1.0f - sigma) / scale;
   }
   sigmas.push_back(0.0f);
   return sigmas;

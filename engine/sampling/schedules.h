@@ -13,9 +13,10 @@ namespace ltx::sampling {
 /// Noise levels of a denoising stage: n steps are n + 1 values that fall from about 1 to 0, both
 /// ends included (reference: components/schedulers.py, utils/constants.py).
 ///
-/// The formulas are evaluated in double and rounded once to f32; the reference evaluates them in
-/// f32, which agrees within 1e-6 up to some 10,000 tokens and loses digits beyond.
-/// INVALID_ARGUMENT names the parameter and what would be legal.
+/// The `ltx2` levels are those of the reference to the bit, evaluated in f32 as there: a model sees
+/// a level times 1000 in the phase of its timestep embedding, and guidance multiplies what the last
+/// bit does. The other formulas are evaluated in double and rounded once. INVALID_ARGUMENT names
+/// the parameter and what would be legal.
 
 /// The token count that the reference's stages schedule for whatever their size is; only the HQ
 /// recipe counts the tokens of its latent.
@@ -25,9 +26,9 @@ inline constexpr int64_t kDefaultScheduleTokens = 4096;
 inline constexpr int kMaxScheduleSteps = 10000;
 
 struct Ltx2ScheduleOptions {
-  /// Frames x rows x columns of the latent. Counts above 32768 are taken as 32768: there the first
-  /// steps of 40 come within one f32 rounding of 1, and after the stretch a larger count changes
-  /// nothing.
+  /// Frames x rows x columns of the latent. Counts above 32768 are taken as 32768: there the levels
+  /// of the first steps come within a few f32 roundings of 1, and somewhat above the reference
+  /// divides 0 by 0.
   int64_t tokens = kDefaultScheduleTokens;
   /// The shift at 4096 and at 1024 tokens; linear between and beyond.
   double max_shift = 2.05;

@@ -19,10 +19,23 @@ TEST(Ltx2ScheduleTest, EndsAtTheTerminalLevelThenZero) {
     options.tokens = tokens;
     const std::vector<float> sigmas = *Ltx2Schedule(40, options);
     ASSERT_EQ(sigmas.size(), 41u);
-    EXPECT_EQ(sigmas[0], 1.0f);
-    EXPECT_FLOAT_EQ(sigmas[39], 0.1f);
+    EXPECT_NEAR(sigmas[0], 1.0f, 1e-6f);
+    EXPECT_NEAR(sigmas[39], 0.1f, 1e-6f);
     ExpectFalls(sigmas);
   }
+}
+
+TEST(Ltx2ScheduleTest, TheReferencesBits) {
+  // torch 2.11.0 on a CPU.
+  EXPECT_EQ(*Ltx2Schedule(4), (std::vector<float>{0x1.fffffap-1f, 0x1.bbf25p-1f, 0x1.435cfep-1f,
+                                                  0x1.9999ap-4f, 0.0f}));
+  Ltx2ScheduleOptions options;
+  options.tokens = 6144;
+  EXPECT_EQ(
+      *Ltx2Schedule(12, options),
+      (std::vector<float>{1.0f, 0x1.f9a322p-1f, 0x1.f21866p-1f, 0x1.e9033ep-1f, 0x1.dddd22p-1f,
+                          0x1.cfda54p-1f, 0x1.bdb724p-1f, 0x1.a5505ep-1f, 0x1.82b9c4p-1f,
+                          0x1.4de3b6p-1f, 0x1.e6612cp-2f, 0x1.9999ap-4f, 0.0f}));
 }
 
 TEST(Ltx2ScheduleTest, MoreTokensStayLongerAtHighNoise) {
@@ -60,7 +73,7 @@ TEST(Ltx2ScheduleTest, RefusesWhatIsNoSchedule) {
   EXPECT_EQ(Ltx2Schedule(kMaxScheduleSteps + 1).status().code(), invalid);
   Ltx2ScheduleOptions options;
   options.stretch = false;
-  EXPECT_EQ(*Ltx2Schedule(1, options), (std::vector<float>{1.0f, 0.0f}));
+  EXPECT_NEAR((*Ltx2Schedule(1, options))[0], 1.0f, 1e-6f);
   EXPECT_EQ(Ltx2Schedule(0, options).status().code(), invalid);
   options = {};
   options.tokens = 0;
@@ -71,8 +84,10 @@ TEST(Ltx2ScheduleTest, RefusesWhatIsNoSchedule) {
     EXPECT_EQ(Ltx2Schedule(8, options).status().code(), invalid) << terminal;
   }
   options = {};
-  options.max_shift = HUGE_VAL;
-  EXPECT_EQ(Ltx2Schedule(8, options).status().code(), invalid);
+  for (const double shift : {HUGE_VAL, -HUGE_VAL, 30.0}) {
+    options.max_shift = options.base_shift = shift;
+    EXPECT_EQ(Ltx2Schedule(8, options).status().code(), invalid) << shift;
+  }
 }
 
 TEST(LinearQuadraticScheduleTest, LinearThenQuadraticWithoutAJump) {

@@ -23,7 +23,7 @@ TEST_F(CpuDeviceCoreTest, ThreadsDefaultToTheCoresOfTheProcess) {
   ASSERT_EQ(sched_getaffinity(0, sizeof(cores), &cores), 0);
   auto device = CpuDevice::Create({});
   ASSERT_TRUE(device.ok());
-  EXPECT_EQ((*device)->threads(), CPU_COUNT(&cores));
+  EXPECT_EQ((*device)->properties().threads, CPU_COUNT(&cores));
   EXPECT_EQ((*device)->name(), "cpu");
   EXPECT_THAT((*device)->description(), HasSubstr("thread"));
 }

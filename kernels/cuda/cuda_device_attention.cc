@@ -149,17 +149,10 @@ absl::Status CudaDevice::NormRopeInPlace(absl::Span<const NormRopePart> parts) {
     LTX_RETURN_IF_ERROR(CheckNormRope("NormRopeInPlace", part.x, part.options));
   }
   LTX_RETURN_IF_ERROR(context_->MakeCurrent());
-  NormRopeTasks tasks;
   for (const NormRopePart& part : parts) {
-    const NormRopeTask task = TaskFor(part.x, part.x, part.options);
-    const bool full = tasks.count == static_cast<int>(tasks.task.size());
-    if (full || (tasks.count > 0 && !HaveOneGeometry(tasks.task[0], task))) {
-      LTX_RETURN_IF_CUDA_ERROR(LaunchNormRope(tasks, context_->stream()));
-      tasks.count = 0;
-    }
-    tasks.task[tasks.count++] = task;
+    LTX_RETURN_IF_CUDA_ERROR(
+        LaunchNormRope(TaskFor(part.x, part.x, part.options), context_->stream()));
   }
-  LTX_RETURN_IF_CUDA_ERROR(LaunchNormRope(tasks, context_->stream()));
   return absl::OkStatus();
 }
 

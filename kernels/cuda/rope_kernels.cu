@@ -104,11 +104,12 @@ __device__ __forceinline__ void RotateUnit(const RopeView& rope, const UnitPlace
 }
 
 template <typename T, int kUnits>
-__device__ __forceinline__ void NormRopeRow(const NormRopeTask& task, int team, int64_t block) {
+__global__ void __launch_bounds__(kRowThreads)
+    NormRopeInRegisters(const __grid_constant__ NormRopeTask task, int team) {
   constexpr int kCount = kPacketSize<T>;
   __shared__ float partial[kRowWarps];
   const int lane = threadIdx.x % team;
-  const int64_t row = block * (kRowThreads / team) + threadIdx.x / team;
+  const int64_t row = static_cast<int64_t>(blockIdx.x) * (kRowThreads / team) + threadIdx.x / team;
   const bool inside = row < task.batch * task.tokens;
   const int head_width = static_cast<int>(task.head_width);
   const int width = static_cast<int>(task.heads) * head_width;
@@ -171,23 +172,6 @@ __device__ __forceinline__ void NormRopeRow(const NormRopeTask& task, int team, 
     ScalePack(second[j], inverse[j], factors == nullptr ? nullptr : factors + place.second,
               task.base, b);
     RotateUnit(task.rope, place, table, offset, a, b, y);
-  }
-}
-
-template <typename T, int kUnits>
-__global__ void __launch_bounds__(kRowThreads)
-    NormRopeInRegisters(const __grid_constant__ NormRopeTask task, int team) {
-  NormRopeRow<T, kUnits>(task, team, blockIdx.x);
-}
-
-/// Blocks of one token follow each other, so that the second finds the rotary tables in the cache.
-template <typename T, int kUnits>
-__global__ void __launch_bounds__(kRowThreads)
-    NormRopePairInRegisters(const __grid_constant__ NormRopeTasks tasks, int team) {
-  if (blockIdx.x % 2 == 0) {
-    NormRopeRow<T, kUnits>(tasks.task[0], team, blockIdx.x / 2);
-  } else {
-    NormRopeRow<T, kUnits>(tasks.task[1], team, blockIdx.x / 2);
   }
 }
 
@@ -285,12 +269,13 @@ __global__ void __launch_bounds__(kRowThreads)
 
 bool IsPowerOfTwo(int64_t n) { return n > 0 && (n & (n - 1)) == 0; }
 
-/// Whether a row is made of whole packs that fit the registers.
 template <typename T>
-bool IsPacked(const NormRopeTask& task) {
+cudaError_t LaunchNormRopeOf(const NormRopeTask& task, cudaStream_t stream) {
   constexpr int kCount = kPacketSize<T>;
+  const int64_t rows = task.batch * task.tokens;
+  const int64_t width = task.heads * task.head_width;
   const int64_t units_per_head = task.head_width / (2 * kCount);
-  const int64_t units = task.heads * task.head_width / (2 * kCount);
+  const int64_t units = width / (2 * kCount);
   bool packed = task.head_width % (2 * kCount) == 0 && task.x_stride % kCount == 0 &&
                 task.y_stride % kCount == 0 && IsAligned16(task.x) && IsAligned16(task.y) &&
                 IsAligned16(task.weight) && units <= int64_t{kRowThreads} * kMostUnits;
@@ -302,56 +287,28 @@ bool IsPacked(const NormRopeTask& task) {
   if (task.norm == Norm::kPerHead) {
     packed = packed && IsPowerOfTwo(units_per_head) && units_per_head <= 32;
   }
-  return packed;
-}
-
-template <typename T>
-cudaError_t LaunchFromMemory(const NormRopeTask& task, cudaStream_t stream) {
-  const int64_t bytes = task.heads * task.head_width * static_cast<int64_t>(sizeof(float));
-  auto* kernel = NormRopeFromMemory<T>;
-  if (bytes > 48 * 1024) {
-    // Beyond the default limit of dynamic shared memory a kernel has to ask.
-    const cudaError_t error = cudaFuncSetAttribute(
-        kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
-    if (error != cudaSuccess) return error;
-  }
-  const auto rows = static_cast<unsigned>(task.batch * task.tokens);
-  kernel<<<rows, kRowThreads, bytes, stream>>>(task);
-  return cudaGetLastError();
-}
-
-/// Tasks of one geometry.
-template <typename T>
-cudaError_t LaunchNormRopeOf(const NormRopeTasks& tasks, cudaStream_t stream) {
-  constexpr int kCount = kPacketSize<T>;
-  const NormRopeTask& task = tasks.task[0];
-  for (int i = 0; i < tasks.count; ++i) {
-    if (IsPacked<T>(tasks.task[i])) continue;
-    for (int k = 0; k < tasks.count; ++k) {
-      const cudaError_t error = LaunchFromMemory<T>(tasks.task[k], stream);
+  if (!packed) {
+    const int64_t bytes = width * static_cast<int64_t>(sizeof(float));
+    auto* kernel = NormRopeFromMemory<T>;
+    if (bytes > 48 * 1024) {
+      // Beyond the default limit of dynamic shared memory a kernel has to ask.
+      const cudaError_t error = cudaFuncSetAttribute(
+          kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
       if (error != cudaSuccess) return error;
     }
-    return cudaSuccess;
+    kernel<<<static_cast<unsigned>(rows), kRowThreads, bytes, stream>>>(task);
+    return cudaGetLastError();
   }
-  const int64_t units_per_head = task.head_width / (2 * kCount);
-  const int64_t units = task.heads * task.head_width / (2 * kCount);
   int team = TeamFor(units, 1);
   // The lanes of a head must lie in one team.
   if (task.norm == Norm::kPerHead && team < units_per_head) team = static_cast<int>(units_per_head);
-  const unsigned blocks = BlocksFor(task.batch * task.tokens, team);
-  const auto launch = [&](auto single, auto pair) {
-    if (tasks.count == 1) {
-      single<<<blocks, kRowThreads, 0, stream>>>(task, team);
-    } else {
-      pair<<<2 * blocks, kRowThreads, 0, stream>>>(tasks, team);
-    }
-  };
+  const unsigned blocks = BlocksFor(rows, team);
   if (units <= team) {
-    launch(NormRopeInRegisters<T, 1>, NormRopePairInRegisters<T, 1>);
+    NormRopeInRegisters<T, 1><<<blocks, kRowThreads, 0, stream>>>(task, team);
   } else if (units <= team * 2) {
-    launch(NormRopeInRegisters<T, 2>, NormRopePairInRegisters<T, 2>);
+    NormRopeInRegisters<T, 2><<<blocks, kRowThreads, 0, stream>>>(task, team);
   } else {
-    launch(NormRopeInRegisters<T, kMostUnits>, NormRopePairInRegisters<T, kMostUnits>);
+    NormRopeInRegisters<T, kMostUnits><<<blocks, kRowThreads, 0, stream>>>(task, team);
   }
   return cudaGetLastError();
 }
@@ -368,23 +325,9 @@ cudaError_t LaunchHeadGateOf(const HeadGateTask& task, cudaStream_t stream) {
 
 }  // namespace
 
-bool HaveOneGeometry(const NormRopeTask& a, const NormRopeTask& b) {
-  return a.batch == b.batch && a.tokens == b.tokens && a.heads == b.heads &&
-         a.head_width == b.head_width && a.bf16 == b.bf16 && a.norm == b.norm;
-}
-
-cudaError_t LaunchNormRope(const NormRopeTasks& tasks, cudaStream_t stream) {
-  const NormRopeTask& task = tasks.task[0];
-  if (tasks.count == 0 || task.batch * task.tokens == 0 || task.heads * task.head_width == 0) {
-    return cudaSuccess;
-  }
-  return task.bf16 ? LaunchNormRopeOf<BF16>(tasks, stream) : LaunchNormRopeOf<float>(tasks, stream);
-}
-
 cudaError_t LaunchNormRope(const NormRopeTask& task, cudaStream_t stream) {
-  NormRopeTasks tasks;
-  tasks.task[tasks.count++] = task;
-  return LaunchNormRope(tasks, stream);
+  if (task.batch * task.tokens == 0 || task.heads * task.head_width == 0) return cudaSuccess;
+  return task.bf16 ? LaunchNormRopeOf<BF16>(task, stream) : LaunchNormRopeOf<float>(task, stream);
 }
 
 cudaError_t LaunchHeadGate(const HeadGateTask& task, cudaStream_t stream) {

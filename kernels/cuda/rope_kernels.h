@@ -3,7 +3,6 @@
 
 #include <cuda_runtime_api.h>
 
-#include <array>
 #include <cstdint>
 
 namespace ltx::cuda {
@@ -46,15 +45,6 @@ struct NormRopeTask {
   RopeView rope;
 };
 cudaError_t LaunchNormRope(const NormRopeTask& task, cudaStream_t stream);
-
-/// Up to two tasks of one geometry in one launch: the queries and keys of self-attention.
-struct NormRopeTasks {
-  std::array<NormRopeTask, 2> task;
-  int count = 0;
-};
-/// Whether two tasks agree in extents, dtype and kind of norm.
-bool HaveOneGeometry(const NormRopeTask& a, const NormRopeTask& b);
-cudaError_t LaunchNormRope(const NormRopeTasks& tasks, cudaStream_t stream);
 
 /// y = x * 2 sigmoid(logit) per head; logits are [rows, heads] at `logit_stride` per row. y may be
 /// x.

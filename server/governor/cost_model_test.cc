@@ -131,6 +131,18 @@ TEST(CostModelTest, PreparationAndNoiseAreNoComputationOfTheirOwn) {
   EXPECT_NEAR(*model.Predict(Forward(500)), 1.0, 1e-9);
 }
 
+TEST(CostModelTest, PromptsOfEveryLengthAreOneComputation) {
+  CostModel model;
+  CostUnit prompt = Forward(20);
+  prompt.kind = CostKind::kText;
+  model.Observe(prompt, 3.0);
+  CostUnit longer = Forward(30);
+  longer.kind = CostKind::kText;
+  model.Observe(longer, 1.0);
+  EXPECT_NEAR(*model.Predict(longer), 1.0, 1e-9);
+  EXPECT_EQ(model.FirstUse(longer), 0);
+}
+
 TEST(CostModelTest, OneBadMeasurementMovesNothing) {
   CostModel model;
   Learn(&model, Forward(500), 1.0, 6);

@@ -81,7 +81,11 @@ RungLadder RungLadder::FromModel(const Geometry& defaults, const Geometry& small
            (defaults.num_frames - 1) * lengths + 1});
     }
   }
-  add(largest);
+  // Exactly: nothing that the model takes may lie above the ladder.
+  Rung last;
+  last.geometry = largest;
+  last.name = largest.ToString();
+  if (seen.insert(last.name).second) rungs.push_back(last);
   // What was made here is legal.
   return RungLadder::Create(std::move(rungs)).value();
 }

@@ -48,8 +48,8 @@ class RungLadder {
   static absl::StatusOr<RungLadder> Create(std::vector<Rung> rungs);
   /// A ladder without budgets of its own for a server that names none: the default geometry at
   /// half, full, one and a half, two and three times its sides, each with the default and about
-  /// twice the default length, cut to what the model takes, and what it takes at most. Sides are
-  /// multiples of `multiple`, lengths 8 k + 1.
+  /// twice the default length, cut to what the model takes, and what it takes at most. Sides of
+  /// all but the last are multiples of `multiple`, lengths 8 k + 1.
   static RungLadder FromModel(const Geometry& defaults, const Geometry& smallest,
                               const Geometry& largest, int64_t multiple);
 

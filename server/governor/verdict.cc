@@ -120,16 +120,12 @@ Verdict Decide(const RungLadder& ladder, const Lease& lease, const Demand& deman
                      budgets.seconds.source, " allows ", HumanSeconds(*budgets.seconds.value)),
         std::move(verdict));
   }
-  if (demand.seconds_known && lease.deadline_seconds.has_value() &&
-      supply.seconds_ahead + seconds > *lease.deadline_seconds) {
-    return Refuse(
-        kReasonDeadlineProjection, HumanSeconds(supply.seconds_ahead + seconds),
-        HumanSeconds(*lease.deadline_seconds),
-        absl::StrCat("done in ", HumanSeconds(supply.seconds_ahead + seconds), " (",
-                     HumanSeconds(supply.seconds_ahead), " of waiting behind ", supply.jobs_ahead,
-                     " jobs, ", HumanSeconds(seconds), " of work); the deadline is in ",
-                     HumanSeconds(std::max(0.0, *lease.deadline_seconds))),
-        std::move(verdict));
+  if (demand.seconds_known && lease.deadline_seconds.has_value()) {
+    const Verdict in_time = DecideDeadline(seconds, *lease.deadline_seconds, supply);
+    if (in_time.decision == Decision::kRefuse) {
+      return Refuse(in_time.reason, in_time.projected, in_time.allowed, in_time.message,
+                    std::move(verdict));
+    }
   }
   verdict.wait_seconds = supply.seconds_ahead;
   if (budgets.bytes.value.has_value() &&
@@ -145,6 +141,17 @@ Verdict Decide(const RungLadder& ladder, const Lease& lease, const Demand& deman
     verdict.message = "fits";
   }
   return verdict;
+}
+
+Verdict DecideDeadline(double seconds, double deadline_seconds, const Supply& supply) {
+  const double needed = supply.seconds_ahead + seconds;
+  if (needed <= deadline_seconds) return {};
+  return Refuse(
+      kReasonDeadlineProjection, HumanSeconds(needed), HumanSeconds(deadline_seconds),
+      absl::StrCat("done in ", HumanSeconds(needed), " (", HumanSeconds(supply.seconds_ahead),
+                   " of waiting behind ", supply.jobs_ahead, " jobs, ", HumanSeconds(seconds),
+                   " of work); the deadline is in ", HumanSeconds(std::max(0.0, deadline_seconds))),
+      {});
 }
 
 std::string LargestFittingRung(const RungLadder& ladder, const Lease& lease, const Supply& supply,
@@ -170,7 +177,8 @@ absl::Status ToStatus(const Verdict& verdict) {
   if (!verdict.largest_rung.empty()) {
     absl::StrAppend(&message, "; the largest rung that fits is ", verdict.largest_rung);
   }
-  absl::Status status(code, absl::StrCat(message, ". ", verdict.arithmetic));
+  if (!verdict.arithmetic.empty()) absl::StrAppend(&message, ". ", verdict.arithmetic);
+  absl::Status status(code, message);
   status = pipeline::WithDetail(
       std::move(status), {verdict.reason, "", verdict.projected,
                           verdict.largest_rung.empty()

@@ -109,6 +109,10 @@ struct Verdict {
 Verdict Decide(const RungLadder& ladder, const Lease& lease, const Demand& demand,
                const Supply& supply);
 
+/// The part of Decide() that looks at the clock: `seconds` of work behind the queue, against a
+/// deadline in `deadline_seconds`.
+Verdict DecideDeadline(double seconds, double deadline_seconds, const Supply& supply);
+
 /// Name of the largest rung whose own geometry would not be refused; empty if none. `project` gives
 /// the demand of a clip of a rung's size, or nothing where the request makes no sense there.
 std::string LargestFittingRung(const RungLadder& ladder, const Lease& lease, const Supply& supply,

@@ -271,6 +271,7 @@ absl::Status JobManager::Queue(const std::shared_ptr<Job>& job, const Submission
   LTX_ASSIGN_OR_RETURN(spec.start_by, StartBy(submission.request, options_.queue_timeout));
   if (!submission.request.detach()) spec.deadline = submission.deadline;
   spec.expected_seconds = submission.expected_seconds;
+  spec.expected_bytes = submission.expected_bytes;
   return scheduler_->Submit(std::move(spec), submission.make_task(job->id(), job), job);
 }
 

@@ -63,6 +63,7 @@ class JobManager {
     /// Of the call.
     absl::Time deadline = absl::InfiniteFuture();
     double expected_seconds = 0;
+    int64_t expected_bytes = 0;
     /// Makes the work; called at most once, without locks.
     std::function<std::unique_ptr<Task>(const std::string& job_id,
                                         std::shared_ptr<GenerationSink> sink)>

@@ -1,6 +1,7 @@
 #ifndef LTX_SERVER_SCHEDULER_TASK_H_
 #define LTX_SERVER_SCHEDULER_TASK_H_
 
+#include <cstdint>
 #include <string>
 
 #include "absl/status/status.h"
@@ -23,6 +24,8 @@ struct JobSpec {
   absl::Time start_by = absl::InfiniteFuture();
   /// Device time it is thought to need; 0 if nobody knows.
   double expected_seconds = 0;
+  /// Device memory it is thought to need beyond what is resident; 0 if nobody knows.
+  int64_t expected_bytes = 0;
 };
 
 /// What one unit of work was.

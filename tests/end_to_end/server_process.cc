@@ -1,5 +1,6 @@
 #include "tests/end_to_end/server_process.h"
 
+#include <algorithm>
 #include <sstream>
 #include <utility>
 
@@ -11,10 +12,14 @@ namespace ltx::testing {
 
 absl::StatusOr<std::unique_ptr<ServerProcess>> ServerProcess::StartModel(
     const std::string& model, const std::vector<std::string>& flags) {
+  std::vector<std::string> arguments = {kServerProgram, "--listen",    "127.0.0.1:0", "--model",
+                                        model,          "--log-level", "debug"};
+  // Calibration would cost every start two seconds.
+  if (std::find(flags.begin(), flags.end(), "--calibration-seconds") == flags.end()) {
+    arguments.insert(arguments.end(), {"--calibration-seconds", "0"});
+  }
   LTX_ASSIGN_OR_RETURN(std::unique_ptr<Subprocess> process,
-                       Subprocess::Start(Join({kServerProgram, "--listen", "127.0.0.1:0", "--model",
-                                               model, "--log-level", "debug"},
-                                              flags)));
+                       Subprocess::Start(Join(std::move(arguments), flags)));
   const std::string announcement = "listening on ";
   LTX_RETURN_IF_ERROR(process->WaitForOut("\n", kStartLimit));
   const std::string out = process->Out();

@@ -1,0 +1,97 @@
+#ifndef LTX_SERVER_GOVERNOR_GOVERNOR_H_
+#define LTX_SERVER_GOVERNOR_GOVERNOR_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "engine/checkpoint/model_set.h"
+#include "engine/pipeline/model.h"
+#include "engine/pipeline/plan_projector.h"
+#include "server/governor/cost_model.h"
+#include "server/governor/lease_monitor.h"
+#include "server/governor/rung_ladder.h"
+#include "server/governor/verdict.h"
+
+namespace ltx::server {
+
+/// A request weighed: what it needs, what it may have, and what follows.
+struct GovernorPlan {
+  pipeline::EffectiveParameters parameters;
+  Demand demand;
+  Budgets budgets;
+  Verdict verdict;
+  /// Units in order of execution, the last one encoding; their costs, and their seconds as
+  /// projected.
+  std::vector<CostUnit> costs;
+  std::vector<PlannedUnit> units;
+  /// Memory by phase beyond what is resident, by owner.
+  std::vector<pipeline::PhaseMemory> memory;
+};
+
+/// Knows what requests cost on this model and device, and decides who may. Thread-safe.
+class Governor {
+ public:
+  struct Options {
+    RungLadder ladder;
+    /// What this process may use of the device, weights included; 0: no limit.
+    int64_t device_bytes = 0;
+  };
+
+  /// `model`, loaded from `files` and idle, must outlive the governor.
+  static absl::StatusOr<std::unique_ptr<Governor>> Create(const pipeline::Model* model,
+                                                          const checkpoint::ModelSet& files,
+                                                          Options options);
+
+  const RungLadder& ladder() const { return options_.ladder; }
+  int64_t device_bytes() const { return options_.device_bytes; }
+  /// Ledger bytes that are there whether a job runs or not.
+  int64_t ResidentBytes() const;
+  /// Ledger bytes that jobs hold at the moment.
+  int64_t HeldBytes() const;
+
+  /// Weighs a valid request. `supply` tells of the queue; device and held bytes are filled in here.
+  /// A refusal is a plan, too; an error is a request that the model cannot run.
+  absl::StatusOr<GovernorPlan> Weigh(const pipeline::GenerationRequest& request, const Lease& lease,
+                                     Supply supply);
+
+  /// The rungs as requests of this kind, weighed; rungs where the request makes no sense are left
+  /// out.
+  std::vector<GovernorPlan> WeighRungs(const pipeline::GenerationRequest& request,
+                                       const Lease& lease, const Supply& supply);
+
+  /// Watches a job that runs by `plan`.
+  static LeaseMonitor Monitor(const GovernorPlan& plan);
+
+  /// Unit `index` of a plan took so long.
+  void ObserveUnit(const GovernorPlan& plan, size_t index, double seconds);
+
+  /// What was learned, for the next process; see CostModel.
+  std::string CostsToJson() const;
+  absl::Status CostsFromJson(absl::string_view text);
+  /// True if every kind of unit of `plan` has been measured.
+  bool KnowsCosts(const GovernorPlan& plan) const;
+
+ private:
+  Governor(const pipeline::Model* model, Options options);
+  absl::StatusOr<GovernorPlan> Project(const pipeline::GenerationRequest& request);
+  absl::StatusOr<GovernorPlan> WeighRung(const Rung& rung,
+                                         const pipeline::GenerationRequest& request,
+                                         const Lease& lease, const Supply& supply);
+  Supply Complete(Supply supply) const;
+
+  const pipeline::Model* const model_;
+  const Options options_;
+  const MemoryLedger::Snapshot idle_;
+  std::unique_ptr<pipeline::PlanProjector> projector_;
+  mutable absl::Mutex mutex_;
+  CostModel costs_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace ltx::server
+
+#endif  // LTX_SERVER_GOVERNOR_GOVERNOR_H_
