@@ -150,8 +150,11 @@ class Call final : public grpc::ClientReadReactor<v1::GenerateVideoEvent> {
       if (!id_.empty() && !seen_->ids.insert(id_).second) ++seen_->duplicated;
     }
     if (id_.empty()) seen_->queued.DecrementCount();
-    seen_->ended.DecrementCount();
+    // First the context, which holds the channel: the last one to let go of it must not be gRPC's
+    // own thread.
+    Seen* const seen = seen_;
     delete this;
+    seen->ended.DecrementCount();
   }
 
  private:

@@ -66,8 +66,9 @@ TEST(FromWireTest, RefusesByName) {
 TEST(FromWireTest, NoFieldIsIgnored) {
   using google::protobuf::FieldDescriptor;
   // Looked at by the service itself: where a clip goes, and how the job is queued.
-  const std::set<std::string> elsewhere = {"output_path", "request_id", "job_class", "detach",
-                                           "queue_timeout_seconds"};
+  const std::set<std::string> elsewhere = {"output_path", "preview_every_steps",
+                                           "request_id",  "job_class",
+                                           "detach",      "queue_timeout_seconds"};
   const pipeline::GenerationRequest defaults = Defaults();
   const google::protobuf::Descriptor* descriptor = v1::GenerateVideoRequest::descriptor();
   for (int i = 0; i < descriptor->field_count(); ++i) {
