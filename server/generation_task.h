@@ -16,6 +16,7 @@
 #include "server/governor/lease_monitor.h"
 #include "server/jobs/generation_sink.h"
 #include "server/metrics/server_metrics.h"
+#include "server/preview.h"
 #include "server/scheduler/task.h"
 
 namespace ltx::server {
@@ -30,6 +31,10 @@ class GenerationTask final : public Task {
     std::shared_ptr<const GovernorPlan> plan;
     /// Resolved path for the clip, or empty: it is delivered to the sink.
     std::string output_path;
+    /// A preview after every so many denoising steps; 0: none.
+    int preview_every_steps = 0;
+    /// Needed for previews; shared by all tasks of the model.
+    std::shared_ptr<PreviewProjection> projection;
   };
   /// `model`, `governor` and `metrics` must outlive the task. The governor is told what units took.
   GenerationTask(std::string id, const pipeline::Model* model, Governor* governor, Order order,
@@ -62,6 +67,7 @@ class GenerationTask final : public Task {
   std::string ClipPath() const;
   void Report(v1::Phase phase, int unit, int units);
   void SendAdmitted();
+  void SendPreview(const pipeline::UnitReport& unit);
   void FillReport();
   double RunSeconds() const;
 
@@ -73,6 +79,8 @@ class GenerationTask final : public Task {
   const std::string output_path_;
   const std::shared_ptr<GenerationSink> sink_;
   ServerMetrics* const metrics_;
+  /// Null if none are wanted, or could not be made.
+  std::unique_ptr<PreviewMaker> previews_;
   const absl::Time created_;
 
   absl::Time started_;

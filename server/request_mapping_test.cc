@@ -65,9 +65,10 @@ TEST(FromWireTest, RefusesByName) {
 /// Every field of the message must change the mapped request, or be refused: none may be ignored.
 TEST(FromWireTest, NoFieldIsIgnored) {
   using google::protobuf::FieldDescriptor;
-  // Looked at by the service itself: where a clip goes, and how the job is queued.
-  const std::set<std::string> elsewhere = {"output_path", "request_id", "job_class", "detach",
-                                           "queue_timeout_seconds"};
+  // Looked at by the service itself: where a clip goes, how the job is queued, its lease, previews.
+  const std::set<std::string> elsewhere = {
+      "output_path", "preview_every_steps",   "request_id",  "job_class",
+      "detach",      "queue_timeout_seconds", "max_seconds", "max_bytes"};
   const pipeline::GenerationRequest defaults = Defaults();
   const google::protobuf::Descriptor* descriptor = v1::GenerateVideoRequest::descriptor();
   for (int i = 0; i < descriptor->field_count(); ++i) {
