@@ -50,11 +50,12 @@ int64_t ResidentBytes() {
   return resident_pages * sysconf(_SC_PAGESIZE);
 }
 
-/// Work of some units that take no time; the prompt names the tenant. A job of kHolder occupies the
-/// device until Release().
+/// Work of some units that do nothing but take time; the prompt names the tenant. A job of kHolder
+/// occupies the device until Release().
 class FakeBackend final : public server::GenerationBackend {
  public:
-  explicit FakeBackend(int units) : units_(units) {}
+  explicit FakeBackend(const LoadOptions& options)
+      : units_(options.units), unit_time_(options.unit_time) {}
 
   void Hold() {
     absl::MutexLock lock(&mutex_);
@@ -76,6 +77,7 @@ class FakeBackend final : public server::GenerationBackend {
     work.unit_seconds = 1e-3;
     work.clip_bytes = 0;
     work.run = [this, tenant = request.prompt()](int unit) {
+      absl::SleepFor(unit_time_);
       absl::MutexLock lock(&mutex_);
       const auto free = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return !held_; };
       if (tenant == kHolder) {
@@ -98,6 +100,7 @@ class FakeBackend final : public server::GenerationBackend {
 
  private:
   const int units_;
+  const absl::Duration unit_time_;
   absl::Mutex mutex_;
   bool held_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::string> executed_ ABSL_GUARDED_BY(mutex_);
@@ -147,8 +150,11 @@ class Call final : public grpc::ClientReadReactor<v1::GenerateVideoEvent> {
       if (!id_.empty() && !seen_->ids.insert(id_).second) ++seen_->duplicated;
     }
     if (id_.empty()) seen_->queued.DecrementCount();
-    seen_->ended.DecrementCount();
+    // First the context, which holds the channel: the last one to let go of it must not be gRPC's
+    // own thread.
+    Seen* const seen = seen_;
     delete this;
+    seen->ended.DecrementCount();
   }
 
  private:
@@ -276,7 +282,7 @@ void Serve(const LoadOptions& options, std::FILE* in, std::FILE* out) {
   server::ConditionStore store({}, &ledger, &metrics);
   server::ConditionService conditions({}, &store);
   const auto authenticator = server::Authenticator::Create({}).value();
-  FakeBackend backend(options.units);
+  FakeBackend backend(options);
   server::VideoService video_service(&backend, jobs.get(), &heartbeat, &metrics, &conditions,
                                      authenticator.get());
   grpc::ServerBuilder builder;
@@ -360,20 +366,17 @@ class ServerFork {
   int port_ = 0;
 };
 
-/// One round of all clients.
-LoadReport RunRound(const LoadOptions& options, ServerFork* server) {
+/// All clients, from their connections to their end.
+LoadReport RunClients(const LoadOptions& options, ServerFork* server) {
   LoadReport report;
-  report.resident_bytes_before = server->Command("tell").resident_bytes;
   std::vector<std::unique_ptr<v1::VideoService::Stub>> stubs;
   for (int i = 0; i < options.clients; ++i) {
     stubs.push_back(v1::VideoService::NewStub(Connect(server->port())));
   }
-  server->Command("hold");
   Seen held(1);
   new Call(stubs[0].get(), kHolder, options.units, &held);
   held.queued.Wait();
 
-  HealthWatch health(server->port());
   Seen seen(options.jobs);
   const absl::Time start = absl::Now();
   std::vector<std::thread> clients;
@@ -390,25 +393,34 @@ LoadReport RunRound(const LoadOptions& options, ServerFork* server) {
   seen.queued.Wait();
   const absl::Time all_queued = absl::Now();
   server->Command("release");
+  HealthWatch health(server->port());
   seen.ended.Wait();
+  const std::vector<double> latencies = health.Stop();
   held.ended.Wait();
   report.run_seconds = absl::ToDoubleSeconds(absl::Now() - all_queued);
   report.submit_seconds = absl::ToDoubleSeconds(all_queued - start);
   report.microseconds_per_unit = 1e6 * report.run_seconds / options.jobs / options.units;
-  const std::vector<double> latencies = health.Stop();
   report.health_calls = static_cast<int>(latencies.size());
   report.health_p50_ms = Percentile(latencies, 0.5);
   report.health_p99_ms = Percentile(latencies, 0.99);
-  {
-    absl::MutexLock lock(&seen.mutex);
-    report.finished = seen.finished;
-    report.failed = seen.failed;
-    report.wrong_progress = seen.wrong_progress;
-    report.duplicated = seen.duplicated;
-  }
+  absl::MutexLock lock(&seen.mutex);
+  report.finished = seen.finished;
+  report.failed = seen.failed;
+  report.wrong_progress = seen.wrong_progress;
+  report.duplicated = seen.duplicated;
+  return report;
+}
+
+LoadReport RunRound(const LoadOptions& options, ServerFork* server) {
+  const int64_t before = server->Command("tell").resident_bytes;
+  server->Command("hold");
+  LoadReport report = RunClients(options, server);
+  // The server hears of closed connections a little later.
+  absl::SleepFor(absl::Seconds(1));
   const ServerFork::Told told = server->Command("tell");
   report.executed = static_cast<int>(told.executed.size());
   report.unfairness = Unfairness(told.executed, options);
+  report.resident_bytes_before = before;
   report.resident_bytes_after = told.resident_bytes;
   return report;
 }

@@ -7,16 +7,19 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 
 namespace ltx::bench {
 
-/// Many clients with many jobs that compute nothing, against the real services in a process of
+/// Many clients with many jobs of hardly any work, against the real services in a process of
 /// their own over loopback.
 struct LoadOptions {
   int clients = 64;
   /// In all; spread over clients, and over tenants in turns.
   int jobs = 10000;
   int units = 3;
+  /// That a unit takes on the fake device, a sleep.
+  absl::Duration unit_time = absl::ZeroDuration();
   /// Tenants and their weights.
   std::map<std::string, double> weights = {{"a", 1}, {"b", 2}, {"c", 3}, {"d", 4}};
 };
@@ -32,11 +35,12 @@ struct LoadReport {
   /// Largest |share / fair share - 1| of a tenant among the jobs that were done while every tenant
   /// had some waiting.
   double unfairness = 0;
-  /// From the moment when all jobs are queued to the last end, per unit.
+  /// From the moment when all jobs are queued to the last end, per unit, the device's time
+  /// included.
   double microseconds_per_unit = 0;
   double submit_seconds = 0;
   double run_seconds = 0;
-  /// Of Health, asked for without a pause all the while.
+  /// Of Health, asked for without a pause while the device works through the queue.
   int health_calls = 0;
   double health_p50_ms = 0;
   double health_p99_ms = 0;

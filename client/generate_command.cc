@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "client/clip_report.h"
@@ -36,6 +38,8 @@ struct Flags {
   std::string output;
   std::vector<std::string> prompts;
   std::vector<std::string> conditions;
+  std::string preview_dir;
+  int preview_every = 1;
   std::string noise_generator;
   std::string noise_dtype;
   double deadline_seconds = 0;
@@ -62,6 +66,18 @@ int RunDetached(const Flags& flags, const v1::GenerateVideoRequest& request, Vid
   if (!job.ok()) return Fail(job.status());
   PrintJson(*job);
   return 0;
+}
+
+/// DIR/stage1-step03.png.
+absl::Status WritePreview(const std::string& folder, const v1::Preview& preview) {
+  const std::string path =
+      absl::StrFormat("%s/stage%d-step%02d.png", folder,
+                      preview.phase() == v1::PHASE_STAGE_2 ? 2 : 1, preview.unit());
+  std::ofstream file(path, std::ios::binary);
+  file << preview.png();
+  file.close();
+  if (file) return absl::OkStatus();
+  return absl::NotFoundError(absl::StrCat("cannot write ", path));
 }
 
 /// "clip.mp4" and 2 make "clip-2.mp4"; an empty path stays empty.
@@ -109,9 +125,11 @@ int RunGenerate(const Flags& flags) {
   (*client)->SetTenant(flags.tenant);
   ProgressDisplay display(stderr, isatty(STDERR_FILENO) == 1);
   VideoClient::GenerateOptions options;
-  if (!flags.quiet) {
-    options.on_event = [&display](const v1::GenerateVideoEvent& event) { display.Show(event); };
-  }
+  absl::Status previews;
+  options.on_event = [&](const v1::GenerateVideoEvent& event) {
+    if (!flags.quiet) display.Show(event);
+    if (event.has_preview()) previews.Update(WritePreview(flags.preview_dir, event.preview()));
+  };
   if (flags.deadline_seconds > 0) {
     options.deadline = absl::Now() + absl::Seconds(flags.deadline_seconds);
   }
@@ -124,6 +142,7 @@ int RunGenerate(const Flags& flags) {
     const auto report = (*client)->Generate(clip.request, clip.output, options);
     display.Clear();
     if (!report.ok()) return Fail(report.status());
+    if (!previews.ok()) return Fail(previews);
     if (flags.json) {
       PrintJson(*report);
     } else {
@@ -391,6 +410,10 @@ Command AddGenerateCommand(CLI::App* app) {
       command, "--server-output",
       [flags](const std::string& v) { flags->request.set_output_path(v); },
       "Let the server write the file to this path of its own, instead of --output");
+  command->add_option("--preview-dir", flags->preview_dir,
+                      "Folder for small pictures of what the clip will show, one a denoising step");
+  command->add_option("--preview-every", flags->preview_every, "Only after every so many steps")
+      ->check(CLI::PositiveNumber);
   command->add_flag("--quiet", flags->quiet, "No progress");
   command->add_flag("--json", flags->json, "Print the whole report as JSON");
   command->footer([flags] { return RecipeHelp(flags->request.recipe()); });
@@ -403,6 +426,9 @@ Command AddGenerateCommand(CLI::App* app) {
       return Fail(absl::InvalidArgumentError("give either --output or --server-output"));
     }
     if (flags->job_class == "batch") flags->request.set_job_class(v1::JOB_CLASS_BATCH);
+    if (!flags->preview_dir.empty()) {
+      flags->request.set_preview_every_steps(flags->preview_every);
+    }
     const absl::Status finished = FinishRequest(flags.get());
     return finished.ok() ? RunGenerate(*flags) : Fail(finished);
   };

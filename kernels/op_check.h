@@ -3,6 +3,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "kernels/operand_check.h"
 
 namespace ltx {
@@ -12,6 +13,8 @@ namespace ltx {
 /// Operands of the modulating norms.
 absl::Status CheckModulation(absl::string_view operation, const Tensor& x, const RowVectors& scale,
                              const RowVectors& shift);
+absl::Status CheckResidualNorm(const Tensor& state, const ResidualUpdate& update,
+                               absl::Span<const NormReading> readings);
 absl::Status CheckGroupNorm(const Tensor& x, const Tensor& weight, const Tensor& bias,
                             const GroupNormOptions& options);
 
@@ -30,8 +33,8 @@ absl::Status CheckAntiAliasedSnake(const Tensor& x, const Tensor& up, const Tens
 /// A convolution's weight [N, C, one to three extents] and bias [N], or, if `transposed`, [C, N, k]
 /// and [N].
 absl::Status CheckConvWeight(const Tensor& weight, const Tensor& bias, bool transposed);
-/// The input of a convolution with a defined weight that was prepared in `dtype`, for the transposed kind
-/// if `prepared_transposed`.
+/// The input of a convolution with a defined weight that was prepared in `dtype`, for the
+/// transposed kind if `prepared_transposed`.
 absl::Status CheckConvInput(absl::string_view operation, const Tensor& x, const ConvWeight& weight,
                             DType dtype, bool prepared_transposed, bool transposed);
 

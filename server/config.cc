@@ -160,6 +160,7 @@ void VisitFields(ServerConfig* config, const Visitor& visit) {
   visit("device", &config->device);
   visit("threads", &config->threads);
   visit("compute_dtype", &config->compute_dtype);
+  visit("cuda_graphs", &config->cuda_graphs);
   visit("queue_capacity", &config->queue_capacity);
   visit("queue_timeout_seconds", &config->queue_timeout_seconds);
   visit("tenant_weights", &config->tenant_weights);
@@ -277,6 +278,8 @@ void DeclareFlags(ServerConfig* config, std::string* config_file, CLI::App* app)
   app->add_option("--threads", config->threads, "CPU threads of one operation; 0: one per core");
   app->add_option("--compute-dtype", config->compute_dtype,
                   "auto (f32 on a CPU, bf16 on a GPU), f32 or bf16");
+  app->add_option("--cuda-graphs", config->cuda_graphs,
+                  "On a GPU: record the transformer's forwards and replay them (true, false)");
   app->add_option("--queue-capacity", config->queue_capacity, "Jobs of one class that may wait");
   DeclareJobFlags(config, app);
   app->add_option("--output-root", config->output_roots,

@@ -47,6 +47,8 @@ struct ServerConfig {
   int threads = 0;
   /// Dtype of weights and activations: "auto" (f32 on a CPU, bf16 on a GPU), "f32" or "bf16".
   std::string compute_dtype = "auto";
+  /// On a GPU: record the transformer's forwards and replay them.
+  bool cuda_graphs = true;
   /// Jobs of one class that may wait; one more is refused.
   int queue_capacity = 64;
   /// Seconds that a job may wait for its start; 0: as long as it likes.

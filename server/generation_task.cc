@@ -1,6 +1,7 @@
 #include "server/generation_task.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "engine/media/png_writer.h"
 #include "engine/media/wav_writer.h"
 #include "engine/pipeline/error_details.h"
+#include "engine/pipeline/job_options.h"
 #include "engine/verify/clip_verifier.h"
 #include "kernels/host_copy.h"
 #include "kernels/status_macros.h"
@@ -73,6 +75,10 @@ GenerationTask::GenerationTask(std::string id, const pipeline::Model* model, Gov
       output_path_(std::move(order.output_path)),
       sink_(std::move(sink)),
       metrics_(metrics),
+      previews_(order.preview_every_steps > 0
+                    ? std::make_unique<PreviewMaker>(order.preview_every_steps, model,
+                                                     std::move(order.projection))
+                    : nullptr),
       created_(absl::Now()),
       monitor_(Governor::Monitor(*plan_)) {}
 
@@ -85,7 +91,9 @@ absl::Status GenerationTask::Start(int /*device*/) {
   model_->device().ledger().ResetPeaks();
   spdlog::info("starts: {} {}x{}x{}, seed {}", std::string(pipeline::RecipeName(request_.recipe)),
                request_.width, request_.height, request_.num_frames, request_.seed);
-  LTX_ASSIGN_OR_RETURN(job_, pipeline::GenerationJob::Create(model_, request_));
+  pipeline::JobOptions job_options;
+  if (previews_ != nullptr) job_options.observer = previews_->observer();
+  LTX_ASSIGN_OR_RETURN(job_, pipeline::GenerationJob::Create(model_, request_, job_options));
   CountMuxUnits(job_->parameters().num_frames);
   units_total_ = static_cast<int>(job_->plan().size()) + mux_units_;
   SendAdmitted();
@@ -151,6 +159,7 @@ absl::Status GenerationTask::AdvanceEngine() {
   progress.set_steps(unit.unit.steps);
   progress.set_passes(unit.unit.passes);
   Report(std::move(progress));
+  SendPreview(unit);
   return within_lease;
 }
 
@@ -165,6 +174,22 @@ void GenerationTask::CompareMemory(int64_t measured_bytes) {
   metrics_->ObserveProjection(ProjectionKind::kMemory, static_cast<double>(projected),
                               static_cast<double>(measured_bytes));
   spdlog::debug("memory: projected {} B, measured {} B", projected, measured_bytes);
+}
+
+void GenerationTask::SendPreview(const pipeline::UnitReport& unit) {
+  if (previews_ == nullptr) return;
+  absl::StatusOr<std::optional<v1::Preview>> preview = previews_->After(unit, job_->parameters());
+  if (!preview.ok()) {
+    // The clip matters more than a look at it beforehand.
+    spdlog::warn("no previews: {}", preview.status().ToString());
+    report_.add_warnings(absl::StrCat("no previews: ", preview.status().message()));
+    previews_.reset();
+    return;
+  }
+  if (!preview->has_value()) return;
+  v1::GenerateVideoEvent event;
+  *event.mutable_preview() = **std::move(preview);
+  sink_->Send(std::move(event));
 }
 
 absl::Status GenerationTask::TakeClip() {

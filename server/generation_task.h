@@ -17,6 +17,7 @@
 #include "server/jobs/generation_sink.h"
 #include "server/media_kind.h"
 #include "server/metrics/server_metrics.h"
+#include "server/preview.h"
 #include "server/scheduler/task.h"
 
 namespace ltx::server {
@@ -31,6 +32,10 @@ class GenerationTask final : public Task {
     std::shared_ptr<const GovernorPlan> plan;
     /// Resolved path for the clip, or empty: it is delivered to the sink.
     std::string output_path;
+    /// A preview after every so many denoising steps; 0: none.
+    int preview_every_steps = 0;
+    /// Needed for previews; shared by all tasks of the model.
+    std::shared_ptr<PreviewProjection> projection;
   };
   /// `model`, `governor` and `metrics` must outlive the task. The governor is told what units took.
   GenerationTask(std::string id, const pipeline::Model* model, Governor* governor, Order order,
@@ -65,6 +70,7 @@ class GenerationTask final : public Task {
   /// With the counts of the whole job filled in.
   void Report(v1::Progress of_phase);
   void SendAdmitted();
+  void SendPreview(const pipeline::UnitReport& unit);
   void FillReport();
   double RunSeconds() const;
 
@@ -77,6 +83,8 @@ class GenerationTask final : public Task {
   const std::string output_path_;
   const std::shared_ptr<GenerationSink> sink_;
   ServerMetrics* const metrics_;
+  /// Null if none are wanted, or could not be made.
+  std::unique_ptr<PreviewMaker> previews_;
   const absl::Time created_;
 
   absl::Time started_;

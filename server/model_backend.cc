@@ -40,6 +40,8 @@ absl::StatusOr<GenerationBackend::Prepared> ModelBackend::Prepare(
   Prepared prepared;
   if (plan.demand.seconds_known) prepared.expected_seconds = plan.demand.total_seconds();
   prepared.expected_bytes = plan.demand.peak_bytes;
+  order.preview_every_steps = request.preview_every_steps();
+  order.projection = projection_;
   order.plan = std::make_shared<const GovernorPlan>(std::move(plan));
   prepared.make_task = [this, order = std::move(order)](const std::string& job_id,
                                                         std::shared_ptr<GenerationSink> sink) {

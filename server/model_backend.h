@@ -2,6 +2,7 @@
 #define LTX_SERVER_MODEL_BACKEND_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "server/generation_backend.h"
 #include "server/governor/governor.h"
 #include "server/metrics/server_metrics.h"
+#include "server/preview.h"
 
 namespace ltx::server {
 
@@ -47,6 +49,8 @@ class ModelBackend final : public GenerationBackend {
   Governor* const governor_;
   const Options options_;
   ServerMetrics* const metrics_;
+  /// Shared with the tasks.
+  const std::shared_ptr<PreviewProjection> projection_ = std::make_shared<PreviewProjection>();
 };
 
 /// What the governor decides for the scheduler: jobs that cannot meet their deadline behind those

@@ -160,6 +160,13 @@ absl::StatusOr<pipeline::GenerationRequest> FromWire(const v1::GenerateVideoRequ
   if (!request.prompt_handle().empty()) {
     return absl::InternalError("prompt_handle has to be resolved before the request is mapped");
   }
+  if (request.preview_every_steps() < 0) {
+    const std::string value = absl::StrCat(request.preview_every_steps());
+    return pipeline::WithDetail(
+        absl::InvalidArgumentError(absl::StrCat(
+            "preview_every_steps ", value, " is negative; use 0 for no previews, or a step count")),
+        {std::string(pipeline::kReasonUnknownValue), "preview_every_steps", value, "0 or more"});
+  }
   if (request.enhance_prompt()) {
     return pipeline::UnsupportedFieldError("enhance_prompt", "true", mapped.recipe);
   }

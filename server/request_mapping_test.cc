@@ -140,9 +140,10 @@ absl::StatusOr<std::string> Outcome(const v1::GenerateVideoRequest& request) {
 /// Every field of the message, in every recipe, must change what is run, or be refused by name:
 /// none may be ignored.
 TEST(FromWireTest, EachFieldIsHonouredOrRefusedInEachRecipe) {
-  // Looked at by the service itself: a clip's place, a prompt that was uploaded. And the axis of
-  // this table.
-  const std::set<std::string> elsewhere = {"output_path", "prompt_handle", "recipe"};
+  // Looked at by the service itself: a clip's place, a prompt that was uploaded, previews. And the
+  // axis of this table.
+  const std::set<std::string> elsewhere = {"output_path", "prompt_handle", "preview_every_steps",
+                                           "recipe"};
   const google::protobuf::Descriptor* descriptor = v1::GenerateVideoRequest::descriptor();
   for (const pipeline::RecipeTraits& recipe : pipeline::AllRecipes()) {
     int honoured = 0;

@@ -274,6 +274,7 @@ absl::Status RunServer(const ServerConfig& config) {
   for (const std::string& warning : files.warnings) spdlog::warn("{}", warning);
   pipeline::ModelOptions model_options;
   model_options.compute_dtype = ComputeDType(config, *device);
+  model_options.record_forwards = config.cuda_graphs;
   model_options.prompt_cache_bytes = config.prompt_cache_bytes;
   LTX_ASSIGN_OR_RETURN(const std::unique_ptr<pipeline::Model> model,
                        pipeline::Model::Load(device, files, model_options));

@@ -16,9 +16,9 @@ absl::StatusOr<Tensor> Copy(Device& device, const Columns& columns) {
                       columns.begin + columns.width);
 }
 
-/// The same columns of some batch rows.
-absl::StatusOr<Columns> BatchRows(const Columns& columns, const BatchRun& run) {
-  LTX_ASSIGN_OR_RETURN(Tensor rows, columns.tensor.Rows(run.begin, run.end));
+/// The same columns of the batch rows [begin, end).
+absl::StatusOr<Columns> BatchRows(const Columns& columns, int64_t begin, int64_t end) {
+  LTX_ASSIGN_OR_RETURN(Tensor rows, columns.tensor.Rows(begin, end));
   return Columns(std::move(rows), columns.begin, columns.width);
 }
 
@@ -114,35 +114,68 @@ absl::StatusOr<Tensor> GatedAttention::Attend(Device& device, const AttentionInp
   options.kv_heads = config_.heads;
   options.scale = 1.0f / std::sqrt(static_cast<float>(config_.head_dim));
   options.bias = inputs.bias;
-  if (inputs.keep.all_kept()) return device.Attention(parts.q, parts.k, parts.v, options);
-
-  // Samples that skip attention take no part in it; their values go on as they are.
+  const int64_t batch = parts.q.tensor.dim(0);
+  const std::vector<Run> runs = RunsOf(inputs, batch);
+  if (runs.size() == 1 && inputs.context_rows.empty()) {
+    return device.Attention(parts.q, parts.k, parts.v, options);
+  }
   std::vector<Tensor> pieces;
-  for (const BatchRun& run : RunsOf(inputs.keep, parts.q.tensor.dim(0))) {
-    LTX_ASSIGN_OR_RETURN(const Columns v, BatchRows(parts.v, run));
-    Tensor piece;
-    if (run.kept) {
-      LTX_ASSIGN_OR_RETURN(const Columns q, BatchRows(parts.q, run));
-      LTX_ASSIGN_OR_RETURN(const Columns k, BatchRows(parts.k, run));
-      if (inputs.bias.defined() && inputs.bias.dim(0) > 1) {
-        LTX_ASSIGN_OR_RETURN(options.bias, inputs.bias.Rows(run.begin, run.end));
-      }
-      LTX_ASSIGN_OR_RETURN(piece, device.Attention(q, k, v, options));
-    } else {
-      LTX_ASSIGN_OR_RETURN(piece, Copy(device, v));
-    }
+  for (const Run& run : runs) {
+    LTX_ASSIGN_OR_RETURN(Tensor piece, AttendRun(device, inputs, parts, run, options));
     pieces.push_back(std::move(piece));
   }
-  return device.Concat(pieces, 0);
+  return pieces.size() == 1 ? pieces.front() : device.Concat(pieces, 0);
 }
 
-absl::StatusOr<Tensor> GatedAttention::Forward(Device& device, const AttentionInputs& inputs,
+std::vector<GatedAttention::Run> GatedAttention::RunsOf(const AttentionInputs& inputs,
+                                                        int64_t batch) const {
+  std::vector<Run> runs;
+  if (inputs.context_rows.empty()) {
+    for (const BatchRun& run : dit::RunsOf(inputs.keep, batch)) {
+      runs.push_back({run.begin, run.end, run.begin, run.end, run.kept});
+    }
+    return runs;
+  }
+  // Neighbours of one context become one longer sequence of queries, unless a bias tells them
+  // apart.
+  for (int64_t b = 0; b < batch; ++b) {
+    const int64_t row = inputs.context_rows[b];
+    const bool joins = !runs.empty() && runs.back().context_begin == row && !inputs.bias.defined();
+    if (!joins) runs.push_back({b, b, row, row + 1, true});
+    runs.back().end = b + 1;
+  }
+  return runs;
+}
+
+absl::StatusOr<Tensor> GatedAttention::AttendRun(Device& device, const AttentionInputs& inputs,
+                                                 const Projections& parts, const Run& run,
+                                                 AttentionOptions options) const {
+  LTX_ASSIGN_OR_RETURN(const Columns v, BatchRows(parts.v, run.context_begin, run.context_end));
+  // Samples that skip attention take no part in it; their values go on as they are.
+  if (!run.kept) return Copy(device, v);
+  LTX_ASSIGN_OR_RETURN(const Columns k, BatchRows(parts.k, run.context_begin, run.context_end));
+  LTX_ASSIGN_OR_RETURN(Columns q, BatchRows(parts.q, run.begin, run.end));
+  if (inputs.bias.defined() && inputs.bias.dim(0) > 1) {
+    LTX_ASSIGN_OR_RETURN(options.bias, inputs.bias.Rows(run.begin, run.end));
+  }
+  const Shape shape = q.shape();
+  if (shape.dim(0) != k.tensor.dim(0)) {
+    LTX_ASSIGN_OR_RETURN(q.tensor,
+                         q.tensor.Reshape({1, shape.dim(0) * shape.dim(1), q.tensor.dim(2)}));
+  }
+  LTX_ASSIGN_OR_RETURN(const Tensor attended, device.Attention(q, k, v, options));
+  return attended.Reshape(shape);
+}
+
+absl::StatusOr<Tensor> GatedAttention::Forward(Device& device, AttentionInputs inputs,
                                                const StageObserver& observer) const {
   if (inputs.context.defined() == config_.self) {
     return absl::InternalError(
         "a context belongs to attention over another sequence, and only to it");
   }
   LTX_ASSIGN_OR_RETURN(const Projections parts, Project(device, inputs));
+  inputs.x = Tensor();
+  inputs.context = Tensor();
   if (observer) LTX_RETURN_IF_ERROR(Observe(device, inputs, parts, observer));
   LTX_ASSIGN_OR_RETURN(Tensor out, Attend(device, inputs, parts));
   if (config_.gated) LTX_RETURN_IF_ERROR(device.HeadGate(&out, parts.gate_logits));

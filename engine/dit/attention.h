@@ -2,6 +2,7 @@
 #define LTX_ENGINE_DIT_ATTENTION_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "engine/checkpoint/weight_loader.h"
@@ -32,6 +33,9 @@ struct AttentionInputs {
   Tensor x;
   /// [B, Nk, context_dim]; undefined in self-attention.
   Tensor context;
+  /// The row of `context` that each of the B samples attends to; empty: its own. Samples that share
+  /// a row share its keys and values.
+  std::vector<int32_t> context_rows;
   /// f32 [B or 1, 1, Nq or 1, Nk] or undefined.
   Tensor bias;
   /// Undefined: no rotation.
@@ -52,7 +56,8 @@ class GatedAttention {
                                              const AttentionConfig& config);
 
   /// -> [B, Nq, query_dim]. The observer sees "v", "q_normed", "k_normed", "q_roped", "gates".
-  absl::StatusOr<Tensor> Forward(Device& device, const AttentionInputs& inputs,
+  /// Moved-in inputs are released once they are projected.
+  absl::StatusOr<Tensor> Forward(Device& device, AttentionInputs inputs,
                                  const StageObserver& observer = nullptr) const;
 
  private:
@@ -70,6 +75,19 @@ class GatedAttention {
   /// -> [B, Nq, inner_dim], before the gates; changes q and k in place.
   absl::StatusOr<Tensor> Attend(Device& device, const AttentionInputs& inputs,
                                 const Projections& parts) const;
+  /// One piece of Attend: samples that attend alike.
+  struct Run {
+    int64_t begin = 0;
+    int64_t end = 0;
+    /// The first of the context's rows, of which there are as many as samples, or one for all.
+    int64_t context_begin = 0;
+    int64_t context_end = 0;
+    bool kept = true;
+  };
+  std::vector<Run> RunsOf(const AttentionInputs& inputs, int64_t batch) const;
+  absl::StatusOr<Tensor> AttendRun(Device& device, const AttentionInputs& inputs,
+                                   const Projections& parts, const Run& run,
+                                   AttentionOptions options) const;
   absl::Status Observe(Device& device, const AttentionInputs& inputs, const Projections& parts,
                        const StageObserver& observer) const;
 

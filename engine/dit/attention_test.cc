@@ -72,6 +72,32 @@ TEST_F(GatedAttentionTest, BatchRowsThatSkipPassTheirValues) {
   EXPECT_GT(RelativeDistance(skipped, plain), 1e-3);
 }
 
+TEST_F(GatedAttentionTest, SamplesThatShareAContextJoin) {
+  AttentionConfig config;
+  config.query_dim = config.context_dim = kWidth;
+  config.heads = kHeads;
+  config.head_dim = kWidth / kHeads;
+  config.gated = true;
+  const auto attention = GatedAttention::Load(
+      checkpoint::WeightLoader(device_.get(), &weights_, DType::kF32, MemoryOwner::kWeightsDit),
+      config);
+  ASSERT_TRUE(attention.ok()) << attention.status();
+  AttentionInputs inputs;
+  inputs.x = *TensorFromFloats(*device_, RandomValues(4 * 3 * kWidth, 3), {4, 3, kWidth});
+  const Tensor contexts =
+      *TensorFromFloats(*device_, RandomValues(2 * 5 * kWidth, 4), {2, 5, kWidth});
+  const Tensor first = *contexts.Rows(0, 1);
+  const Tensor second = *contexts.Rows(1, 2);
+  inputs.context = *device_->Concat({second, first, first, second}, 0);
+  const auto repeated = attention->Forward(*device_, inputs);
+  ASSERT_TRUE(repeated.ok()) << repeated.status();
+  inputs.context = contexts;
+  inputs.context_rows = {1, 0, 0, 1};
+  const auto shared = attention->Forward(*device_, inputs);
+  ASSERT_TRUE(shared.ok()) << shared.status();
+  EXPECT_LT(RelativeDistance(Values(*device_, *shared), Values(*device_, *repeated)), 1e-6);
+}
+
 TEST_F(GatedAttentionTest, GatesAreASwitch) {
   EXPECT_GT(RelativeDistance(Run(Inputs(), false), Run(Inputs(), true)), 1e-3);
 }

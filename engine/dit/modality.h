@@ -68,6 +68,10 @@ struct Modality {
   /// Text tokens [B, S, D] in the model's dtype, or of the caption width if the model projects
   /// captions itself.
   Tensor context;
+  /// [B]: the row of `context` that each sample has, for guidance passes that share a prompt: its
+  /// keys and values are then made once. Empty: one row per sample. Samples that share a row must
+  /// have the same sigma.
+  std::vector<int32_t> context_rows;
   std::optional<ContextMask> context_mask;
   /// A stream that is not enabled is not updated; it still feeds the other one.
   bool enabled = true;

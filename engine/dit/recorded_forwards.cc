@@ -23,6 +23,7 @@ void AppendKey(const StreamInputs* inputs, std::string* key) {
   for (const Tensor* tensor : inputs->Tensors()) {
     absl::StrAppend(key, ",", tensor->defined() ? tensor->shape().ToString() : "-");
   }
+  for (const int32_t row : inputs->context_rows) absl::StrAppend(key, ".", row);
   absl::StrAppend(key, ";");
 }
 

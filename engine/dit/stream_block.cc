@@ -100,6 +100,7 @@ absl::Status StreamBlock::AttendText(Device& device, const BlockInput& input, co
   inputs.x = reading;
   inputs.bias = input.stream->context_bias;
   inputs.context = input.stream->context;
+  inputs.context_rows = input.stream->context_rows;
   if (config_.cross_attention_adaln) {
     const Modulation& prompt = input.modulation.prompt;
     LTX_ASSIGN_OR_RETURN(inputs.context, device.Modulate(inputs.context, prompt.At(kPromptScale),

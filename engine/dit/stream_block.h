@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -20,8 +21,9 @@ namespace ltx::dit {
 
 /// What a block needs of one stream besides its state; fixed over the blocks of a forward.
 struct BlockStream {
-  /// [B, S, width].
+  /// [B, S, width], or a row per distinct text and which of them each sample has.
   Tensor context;
+  std::vector<int32_t> context_rows;
   Tensor context_bias;
   Tensor self_bias;
   RopeTable rope;

@@ -17,8 +17,9 @@ struct StreamInputs {
   bool enabled = true;
   /// [B, N, C].
   Tensor latent;
-  /// [B, S, width].
+  /// [B, S, width], or [rows, S, width] with the row of each sample.
   Tensor context;
+  std::vector<int32_t> context_rows;
   Tensor context_bias;
   /// i32 [B * N], 1 where the keyframe bias applies; undefined: nowhere.
   Tensor keyframe_index;
@@ -26,8 +27,8 @@ struct StreamInputs {
   /// [B * N], undefined if there is one).
   Tensor timesteps;
   Tensor timestep_index;
-  /// Sinusoids of the stream's own sigma and of the other stream's, [1 or B, channels]; undefined
-  /// if the model has no use for them.
+  /// Sinusoids of the stream's own sigma, [1 or one per row of the context, channels], and of the
+  /// other stream's, [1 or B, channels]; undefined if the model has no use for them.
   Tensor prompt_timesteps;
   Tensor gate_timesteps;
   /// Which distinct timestep each one handed in is; for observers.

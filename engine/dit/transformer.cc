@@ -88,6 +88,45 @@ absl::Status CheckExtent(int64_t extent, int64_t expected, absl::string_view nam
       absl::StrFormat("%s is %d; it must be %d, %s", name, extent, expected, what));
 }
 
+/// A context per sample, or rows that name one for each.
+absl::Status CheckContextRows(const Modality& modality, int64_t batch, absl::string_view name) {
+  const std::vector<int32_t>& rows = modality.context_rows;
+  const int64_t contexts = modality.context.dim(0);
+  if (rows.empty()) {
+    return CheckExtent(contexts, batch, absl::StrCat(name, ".context batch"), "the latent's batch");
+  }
+  LTX_RETURN_IF_ERROR(CheckExtent(static_cast<int64_t>(rows.size()), batch,
+                                  absl::StrCat(name, ".context_rows length"),
+                                  "the latent's batch"));
+  for (int64_t b = 0; b < batch; ++b) {
+    if (rows[b] < 0 || rows[b] >= contexts) {
+      return absl::InvalidArgumentError(absl::StrFormat(
+          "%s.context_rows[%d] is %d; 0 to %d would be legal", name, b, rows[b], contexts - 1));
+    }
+  }
+  return absl::OkStatus();
+}
+
+/// The sigma that each context is modulated with.
+absl::StatusOr<std::vector<float>> SigmaOfContexts(const Modality& modality,
+                                                   absl::string_view name) {
+  const std::vector<float> sigma = PerSample(modality.sigma);
+  if (modality.context_rows.empty() || sigma.size() == 1) return sigma;
+  std::vector<float> of_contexts(modality.context.dim(0), 0.0f);
+  std::vector<bool> seen(of_contexts.size(), false);
+  for (size_t b = 0; b < sigma.size(); ++b) {
+    const int32_t row = modality.context_rows[b];
+    if (seen[row] && of_contexts[row] != sigma[b]) {
+      return absl::InvalidArgumentError(absl::StrFormat(
+          "%s.sigma[%d] is %g; samples that share a context must have one sigma, here %g", name, b,
+          sigma[b], of_contexts[row]));
+    }
+    of_contexts[row] = sigma[b];
+    seen[row] = true;
+  }
+  return of_contexts;
+}
+
 /// Concurrently, or in turns where an observer looks at values in between.
 absl::Status Beside(Device& device, const StageObserver& observer,
                     absl::FunctionRef<absl::Status()> first,
@@ -195,8 +234,7 @@ absl::Status Transformer::CheckModality(StreamKind kind, const Modality& modalit
                                   name + ".latent channels",
                                   "the config's latent channels of the stream"));
   LTX_RETURN_IF_ERROR(CheckTensor(modality.context, dtype_, name + ".context"));
-  LTX_RETURN_IF_ERROR(
-      CheckExtent(modality.context.dim(0), batch, name + ".context batch", "the latent's batch"));
+  LTX_RETURN_IF_ERROR(CheckContextRows(modality, batch, name));
   LTX_RETURN_IF_ERROR(CheckExtent(modality.context.dim(2), model.context_width,
                                   name + ".context width", "the config's width of text tokens"));
   return CheckSigma(modality.sigma, batch, name);
@@ -230,6 +268,7 @@ absl::StatusOr<StreamInputs> Transformer::StageInputs(StreamKind kind, const Mod
   inputs.enabled = modality.enabled;
   inputs.latent = modality.latent;
   inputs.context = modality.context;
+  inputs.context_rows = modality.context_rows;
   if (modality.context_mask.has_value()) {
     LTX_ASSIGN_OR_RETURN(inputs.context_bias,
                          ContextBias(*device_, *modality.context_mask, batch, tokens,
@@ -258,8 +297,8 @@ absl::StatusOr<StreamInputs> Transformer::StageInputs(StreamKind kind, const Mod
                          TensorFromInts(*device_, unique.index, {batch * tokens}));
   }
   if (model.prompt_adaln.defined()) {
-    LTX_ASSIGN_OR_RETURN(inputs.prompt_timesteps,
-                         sinusoids(Scaled(PerSample(modality.sigma), to_timestep)));
+    LTX_ASSIGN_OR_RETURN(const std::vector<float> sigma, SigmaOfContexts(modality, name));
+    LTX_ASSIGN_OR_RETURN(inputs.prompt_timesteps, sinusoids(Scaled(sigma, to_timestep)));
   }
   if (other != nullptr) {
     // Two factors, each rounded: first to a timestep, then by the ratio of the two multipliers.
@@ -335,6 +374,7 @@ absl::StatusOr<Transformer::StreamRun> Transformer::Begin(StreamKind kind,
     LTX_ASSIGN_OR_RETURN(run.block.context, device_->Linear(hidden, model.caption_2));
   }
   if (observer) observer(name + "_context", run.block.context);
+  run.block.context_rows = inputs.context_rows;
   run.block.context_bias = inputs.context_bias;
   run.block.self_bias = inputs.prepared->self_bias;
   run.block.rope = inputs.prepared->rope;

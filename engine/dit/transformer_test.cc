@@ -364,6 +364,42 @@ TEST_F(TransformerTest, RequestErrorsNameTheField) {
               HasSubstr("video.context_mask is [1, 1, 0] with 0 values"));
 }
 
+TEST_F(TransformerTest, SharedContextsEqualRepeatedOnes) {
+  const auto model = Model(SmallConfig());
+  TestInputs repeated(3);
+  for (std::vector<float>* sigma : {&repeated.video.sigma, &repeated.audio.sigma}) {
+    *sigma = {0.8f, 0.6f, 0.8f};
+  }
+  TestInputs shared = repeated;
+  // Samples 0 and 2 have the first text, sample 1 the second.
+  for (std::vector<float>* context : {&repeated.video_context, &repeated.audio_context}) {
+    const size_t one = context->size() / 3;
+    std::copy(context->begin(), context->begin() + one, context->begin() + 2 * one);
+  }
+  ASSERT_TRUE(shared.Upload(*model).ok());
+  for (Modality* modality : {&shared.video, &shared.audio}) {
+    modality->context = *modality->context.Rows(0, 2);
+    modality->context_rows = {0, 1, 0};
+  }
+  const std::vector<float> expected = Run(*model, repeated);
+  const auto pair = model->Forward(&shared.video, &shared.audio);
+  ASSERT_TRUE(pair.ok()) << pair.status();
+  std::vector<float> values = Values(*device_, pair->video);
+  const std::vector<float> audio = Values(*device_, pair->audio);
+  values.insert(values.end(), audio.begin(), audio.end());
+  EXPECT_LT(RelativeDistance(values, expected), kSame);
+
+  // Neighbours join into one sequence of queries.
+  shared.video.context_rows = shared.audio.context_rows = {0, 0, 1};
+  EXPECT_THAT(model->Forward(&shared.video, &shared.audio).status().message(),
+              HasSubstr("video.sigma[1] is 0.6; samples that share a context must have one sigma"));
+  shared.video.sigma = shared.audio.sigma = {0.8f, 0.8f, 0.6f};
+  EXPECT_TRUE(model->Forward(&shared.video, &shared.audio).ok());
+  shared.video.context_rows = {0, 0, 2};
+  EXPECT_THAT(model->Forward(&shared.video, &shared.audio).status().message(),
+              HasSubstr("video.context_rows[2] is 2; 0 to 1 would be legal"));
+}
+
 TEST_F(TransformerTest, BatchesOfBothStreamsMustAgree) {
   const auto model = Model(SmallConfig());
   TestInputs two(2);

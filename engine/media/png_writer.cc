@@ -1,5 +1,7 @@
 #include "engine/media/png_writer.h"
 
+#include <algorithm>
+#include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -10,12 +12,20 @@
 
 namespace ltx::media {
 
-absl::StatusOr<int64_t> WritePng(absl::string_view path, absl::Span<const float> rgb, int width,
-                                 int height) {
-  if (width <= 0 || height <= 0 || rgb.size() != static_cast<size_t>(width) * height * 3) {
-    return absl::InvalidArgumentError(absl::StrCat("a picture of ", width, " x ", height,
-                                                   " does not have ", rgb.size(), " RGB values"));
+namespace {
+
+absl::Status CheckSize(size_t values, int width, int height) {
+  if (width > 0 && height > 0 && values == static_cast<size_t>(width) * height * 3) {
+    return absl::OkStatus();
   }
+  return absl::InvalidArgumentError(absl::StrCat("a picture of ", width, " x ", height,
+                                                 " does not have ", values, " RGB values"));
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> EncodePng(absl::Span<const uint8_t> rgb, int width, int height) {
+  LTX_RETURN_IF_ERROR(CheckSize(rgb.size(), width, height));
   QuietLibav();
   const AVCodec* codec = avcodec_find_encoder(AV_CODEC_ID_PNG);
   if (codec == nullptr) {
@@ -37,9 +47,8 @@ absl::StatusOr<int64_t> WritePng(absl::string_view path, absl::Span<const float>
   if (error < 0) return AvStatus(error, "no memory for a frame");
   const size_t row = static_cast<size_t>(width) * 3;
   for (int y = 0; y < height; ++y) {
-    UnitToBytes(
-        rgb.subspan(y * row, row),
-        absl::MakeSpan(frame->data[0] + static_cast<ptrdiff_t>(y) * frame->linesize[0], row));
+    std::copy_n(rgb.begin() + y * row, row,
+                frame->data[0] + static_cast<ptrdiff_t>(y) * frame->linesize[0]);
   }
   error = avcodec_send_frame(encoder.get(), frame.get());
   if (error >= 0) error = avcodec_send_frame(encoder.get(), nullptr);
@@ -47,11 +56,20 @@ absl::StatusOr<int64_t> WritePng(absl::string_view path, absl::Span<const float>
   const PacketPtr packet(av_packet_alloc());
   error = avcodec_receive_packet(encoder.get(), packet.get());
   if (error < 0) return AvStatus(error, "cannot encode the png");
+  return std::string(reinterpret_cast<const char*>(packet->data), packet->size);
+}
 
+absl::StatusOr<int64_t> WritePng(absl::string_view path, absl::Span<const float> rgb, int width,
+                                 int height) {
+  LTX_RETURN_IF_ERROR(CheckSize(rgb.size(), width, height));
+  std::vector<uint8_t> bytes(rgb.size());
+  UnitToBytes(rgb, absl::MakeSpan(bytes));
+  LTX_ASSIGN_OR_RETURN(const std::string png, EncodePng(bytes, width, height));
   LTX_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
-  LTX_RETURN_IF_ERROR(file.Write(absl::MakeConstSpan(packet->data, packet->size)));
+  LTX_RETURN_IF_ERROR(
+      file.Write(absl::MakeConstSpan(reinterpret_cast<const uint8_t*>(png.data()), png.size())));
   LTX_RETURN_IF_ERROR(file.Commit());
-  return packet->size;
+  return static_cast<int64_t>(png.size());
 }
 
 }  // namespace ltx::media

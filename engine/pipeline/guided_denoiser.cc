@@ -157,22 +157,30 @@ absl::StatusOr<dit::Modality> GuidedDenoiser::InputOf(
   const Stream& stream = streams_[modality];
   Device& device = transformer_->device();
   const float sigma = stream.frozen ? 0.0f : ModelLevel(evaluation_.sigma);
-  std::vector<Tensor> contexts;
-  for (const GuidancePass pass : passes) {
-    const bool negative = pass == GuidancePass::kUncond && stream.negative.defined();
-    contexts.push_back(negative ? stream.negative : stream.positive);
-  }
   dit::Modality input;
   input.prepared = stream.prepared;
   input.sigma = {sigma};
   input.timesteps = Repeated(sampling::TokenTimesteps(stream.mask, sigma), passes.size());
   input.enabled = !Keeps(modality);
+  const auto is_negative = [&](GuidancePass pass) {
+    return pass == GuidancePass::kUncond && stream.negative.defined();
+  };
   if (passes.size() == 1) {
     input.latent = evaluation_.latents[modality];
-    input.context = contexts[0];
+    input.context = is_negative(passes[0]) ? stream.negative : stream.positive;
     return input;
   }
-  LTX_ASSIGN_OR_RETURN(input.context, device.Concat(contexts, 0));
+  // Passes that share a prompt share its keys and values.
+  input.context = stream.positive;
+  if (std::any_of(passes.begin(), passes.end(), is_negative)) {
+    LTX_ASSIGN_OR_RETURN(input.context, device.Concat({stream.positive, stream.negative}, 0));
+  }
+  const int64_t batch = stream.positive.dim(0);
+  for (const GuidancePass pass : passes) {
+    for (int64_t b = 0; b < batch; ++b) {
+      input.context_rows.push_back(static_cast<int32_t>(is_negative(pass) ? batch + b : b));
+    }
+  }
   const std::vector<Tensor> latents(passes.size(), evaluation_.latents[modality]);
   LTX_ASSIGN_OR_RETURN(input.latent, device.Concat(latents, 0));
   return input;

@@ -45,6 +45,7 @@ absl::StatusOr<std::unique_ptr<Model>> Model::Load(Device* device,
   LTX_RETURN_IF_ERROR(model->Describe(files, options));
   LTX_ASSIGN_OR_RETURN(model->parts_, LoadParts(device, files, options.compute_dtype,
                                                  options.tokenizer));
+  model->parts_->transformer->set_recording(options.record_forwards);
   model->parts_->prompt_cache =
       std::make_unique<text::PromptCache>(device, options.prompt_cache_bytes);
   LTX_RETURN_IF_ERROR(model->CheckGrid());

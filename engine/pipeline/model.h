@@ -23,6 +23,8 @@ struct ModelOptions {
   /// kF32 or kBF16: weights, activations and latents of everything but the vocoder, which always
   /// computes in f32.
   DType compute_dtype = DType::kBF16;
+  /// Whether the transformer's forwards are recorded and replayed on a device that can.
+  bool record_forwards = true;
   /// Over what the set says of itself: nothing in a transformer file tells the two apart.
   std::optional<checkpoint::ModelKind> kind;
   /// Device memory for the contexts of the prompts seen last; 0: every job encodes its prompt.

@@ -5,10 +5,10 @@
 #include "kernels/cpu/cpu_device.h"
 #include "kernels/cpu/fast_math.h"
 #include "kernels/cpu/op_scratch.h"
-#include "kernels/operand_check.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/vector.h"
 #include "kernels/op_check.h"
+#include "kernels/operand_check.h"
 #include "kernels/status_macros.h"
 
 namespace ltx::cpu {

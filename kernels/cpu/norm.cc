@@ -77,29 +77,6 @@ void ModulateRows(int threads, const Tensor& x, const Tensor& y, const RowVector
   });
 }
 
-absl::Status CheckResidualNorm(const Tensor& state, const ResidualUpdate& update,
-                               absl::Span<const NormReading> readings) {
-  constexpr absl::string_view kName = "ResidualNorm";
-  LTX_RETURN_IF_ERROR(CheckFloat(kName, state, 3));
-  for (const NormReading& reading : readings) {
-    if (!reading.scale.rows.defined() && !reading.shift.rows.defined()) continue;
-    LTX_RETURN_IF_ERROR(CheckModulation(kName, state, reading.scale, reading.shift));
-  }
-  if (!update.value.defined()) return absl::OkStatus();
-  const Tensor& value = update.value;
-  LTX_RETURN_IF_ERROR(CheckFloat(kName, value, 3));
-  if (value.dtype() != state.dtype() || value.dim(1) != state.dim(1) ||
-      value.dim(2) != state.dim(2) || update.first_batch < 0 ||
-      update.first_batch + value.dim(0) > state.dim(0)) {
-    return OperandError(
-        kName,
-        absl::StrCat("an update at batch row ", update.first_batch, " does not fit the state"),
-        {&state, &value});
-  }
-  if (!update.gate.rows.defined()) return absl::OkStatus();
-  return CheckRowVectors(kName, value, update.gate);
-}
-
 }  // namespace
 
 absl::StatusOr<Tensor> CpuDevice::RmsNorm(const Tensor& x, const Tensor& weight, float epsilon,

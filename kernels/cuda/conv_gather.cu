@@ -115,133 +115,148 @@ __device__ __forceinline__ void GatherWeight(const Arguments& arguments, int wei
   }
 }
 
-/// kColumns channels per block. kCount: neighbouring channels that are read together, 4 if the
-/// channels are a multiple of 4.
+/// The part of a block's operands that lies in shared memory, transposed: sums of products read a
+/// row of each.
+template <int kColumns>
+struct Slices {
+  float rows[2][kDepth][kRows + kPad];
+  float columns[2][kDepth][kColumns + kPad];
+};
+
+/// Which slice elements a thread fetches: kCount neighbouring channels of every kStep-th row and
+/// column.
 template <typename T, int kColumns, int kCount>
-__global__ void __launch_bounds__(kThreads)
-    ConvGather(const __grid_constant__ Arguments arguments) {
-  constexpr int kThreadColumns = kColumns / kColumnGroups;
-  constexpr int kPerRow = kDepth / kCount;  // threads that fetch a row of a slice
-  constexpr int kStep = kThreads / kPerRow;
-  constexpr int kRowLoads = kRows / kStep;
-  constexpr int kColumnLoads = (kColumns + kStep - 1) / kStep;
-  __shared__ alignas(16) float slice_rows[2][kDepth][kRows + kPad];
-  __shared__ alignas(16) float slice_columns[2][kDepth][kColumns + kPad];
-
-  const int phase = blockIdx.z;
-  const int64_t first_row = static_cast<int64_t>(blockIdx.x) * kRows;
-  const int first_column = blockIdx.y * kColumns;
-  const int fetched = threadIdx.x / kPerRow;
-  const int offset = threadIdx.x % kPerRow * kCount;
-  // Taps of this phase: a transposed convolution's last ones may be missing.
-  const int kernel_taps =
-      arguments.axes[0].kernel * arguments.axes[1].kernel * arguments.axes[2].kernel;
-  const int taps = arguments.phases == 1
-                       ? kernel_taps
-                       : (arguments.phase_taps - phase + arguments.phases - 1) / arguments.phases;
-  const int depth = taps * arguments.channels;
-
-  Place places[kRowLoads];
+class SliceFetcher {
+ public:
+  __device__ __forceinline__ SliceFetcher(const Arguments& arguments, int64_t first_row,
+                                          int first_column, int phase, int depth)
+      : arguments_(arguments),
+        depth_(depth),
+        phase_(phase),
+        line_(threadIdx.x / kPerLine),
+        offset_(threadIdx.x % kPerLine * kCount),
+        column_(first_column + line_) {
 #pragma unroll
-  for (int i = 0; i < kRowLoads; ++i) {
-    places[i] = PlaceRow(arguments, min(first_row + fetched + i * kStep, arguments.rows - 1));
+    for (int i = 0; i < kRowLoads; ++i) {
+      places_[i] = PlaceRow(arguments, min(first_row + line_ + i * kStep, arguments.rows - 1));
+    }
   }
-  float fetched_rows[kRowLoads][kCount];
-  float fetched_columns[kColumnLoads][kCount];
-  const auto fetch = [&](int begin) {
-    const int at = begin + offset;
-    const bool inside = at < depth;
-    const int tap = inside ? at / arguments.channels : 0;
-    const int channel = at - tap * arguments.channels;
+
+  /// Starts to load the slice that begins at element `begin` of the sums; zeros beyond their end.
+  __device__ __forceinline__ void Fetch(int begin) {
+    const int at = begin + offset_;
+    const bool inside = at < depth_;
+    const int tap = inside ? at / arguments_.channels : 0;
+    const int channel = at - tap * arguments_.channels;
 #pragma unroll
     for (int i = 0; i < kRowLoads; ++i) {
       if (inside) {
-        GatherInput<T, kCount>(arguments, places[i], tap, channel, fetched_rows[i]);
+        GatherInput<T, kCount>(arguments_, places_[i], tap, channel, rows_[i]);
       } else {
-#pragma unroll
-        for (int j = 0; j < kCount; ++j) fetched_rows[i][j] = 0.0f;
+        Clear(rows_[i]);
       }
     }
 #pragma unroll
     for (int i = 0; i < kColumnLoads; ++i) {
-      const int column = first_column + fetched + i * kStep;
-      if (inside && fetched + i * kStep < kColumns && column < arguments.out_channels) {
-        GatherWeight<T, kCount>(arguments, phase + tap * arguments.phases, column, channel,
-                                fetched_columns[i]);
+      const int column = column_ + i * kStep;
+      if (inside && line_ + i * kStep < kColumns && column < arguments_.out_channels) {
+        GatherWeight<T, kCount>(arguments_, phase_ + tap * arguments_.phases, column, channel,
+                                columns_[i]);
       } else {
-#pragma unroll
-        for (int j = 0; j < kCount; ++j) fetched_columns[i][j] = 0.0f;
+        Clear(columns_[i]);
       }
     }
-  };
-  const auto put = [&](int buffer) {
+  }
+
+  __device__ __forceinline__ void Put(Slices<kColumns>& slices, int buffer) const {
 #pragma unroll
     for (int i = 0; i < kRowLoads; ++i) {
 #pragma unroll
       for (int j = 0; j < kCount; ++j) {
-        slice_rows[buffer][offset + j][fetched + i * kStep] = fetched_rows[i][j];
+        slices.rows[buffer][offset_ + j][line_ + i * kStep] = rows_[i][j];
       }
     }
 #pragma unroll
     for (int i = 0; i < kColumnLoads; ++i) {
-      if (fetched + i * kStep >= kColumns) continue;
+      if (line_ + i * kStep >= kColumns) continue;
 #pragma unroll
       for (int j = 0; j < kCount; ++j) {
-        slice_columns[buffer][offset + j][fetched + i * kStep] = fetched_columns[i][j];
+        slices.columns[buffer][offset_ + j][line_ + i * kStep] = columns_[i][j];
       }
     }
-  };
-
-  const int row_group = threadIdx.x / kColumnGroups;
-  const int column_group = threadIdx.x % kColumnGroups;
-  float sums[kThreadRows][kThreadColumns] = {};
-  if (depth > 0) {
-    fetch(0);
-    put(0);
   }
-  __syncthreads();
-  for (int begin = 0, buffer = 0; begin < depth; begin += kDepth, buffer ^= 1) {
-    const bool more = begin + kDepth < depth;
-    if (more) fetch(begin + kDepth);
+
+ private:
+  static constexpr int kPerLine = kDepth / kCount;  // threads that fetch a row of a slice
+  static constexpr int kStep = kThreads / kPerLine;
+  static constexpr int kRowLoads = kRows / kStep;
+  static constexpr int kColumnLoads = (kColumns + kStep - 1) / kStep;
+
+  static __device__ __forceinline__ void Clear(float (&values)[kCount]) {
 #pragma unroll
-    for (int k = 0; k < kDepth; ++k) {
-      float rows[kThreadRows];
-      float columns[kThreadColumns];
+    for (int i = 0; i < kCount; ++i) values[i] = 0.0f;
+  }
+
+  const Arguments& arguments_;
+  const int depth_;
+  const int phase_;
+  const int line_;
+  const int offset_;
+  const int column_;
+  Place places_[kRowLoads];
+  float rows_[kRowLoads][kCount];
+  float columns_[kColumnLoads][kCount];
+};
+
+/// Adds the products of one slice to a thread's sums.
+template <int kColumns, int kThreadColumns>
+__device__ __forceinline__ void MultiplySlice(const Slices<kColumns>& slices, int buffer,
+                                              int first_row, int first_column,
+                                              float (&sums)[kThreadRows][kThreadColumns]) {
 #pragma unroll
-      for (int i = 0; i < kThreadRows; ++i) {
-        rows[i] = slice_rows[buffer][k][row_group * kThreadRows + i];
-      }
+  for (int k = 0; k < kDepth; ++k) {
+    float rows[kThreadRows];
+    float columns[kThreadColumns];
 #pragma unroll
-      for (int j = 0; j < kThreadColumns; ++j) {
-        columns[j] = slice_columns[buffer][k][column_group * kThreadColumns + j];
-      }
+    for (int i = 0; i < kThreadRows; ++i) rows[i] = slices.rows[buffer][k][first_row + i];
 #pragma unroll
-      for (int i = 0; i < kThreadRows; ++i) {
-#pragma unroll
-        for (int j = 0; j < kThreadColumns; ++j) sums[i][j] += rows[i] * columns[j];
-      }
+    for (int j = 0; j < kThreadColumns; ++j) {
+      columns[j] = slices.columns[buffer][k][first_column + j];
     }
-    if (more) put(buffer ^ 1);
-    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < kThreadRows; ++i) {
+#pragma unroll
+      for (int j = 0; j < kThreadColumns; ++j) sums[i][j] += rows[i] * columns[j];
+    }
   }
+}
 
+/// Index in the output of a row of the product, or -1 if a transposed convolution cuts it off.
+__device__ __forceinline__ int64_t OutputPosition(const Arguments& arguments, int64_t row,
+                                                  int phase) {
+  if (arguments.phases == 1) return row;
+  const int64_t batch = row / arguments.axes[2].output;
+  const int64_t at =
+      (row - batch * arguments.axes[2].output) * arguments.phases + phase - arguments.crop;
+  if (at < 0 || at >= arguments.phase_output) return -1;
+  return batch * arguments.phase_output + at;
+}
+
+/// Adds bias and residual to a thread's sums, activates, rounds and stores them.
+template <typename T, int kThreadColumns>
+__device__ __forceinline__ void StoreSums(const Arguments& arguments, int64_t first_row,
+                                          int first_column, int phase,
+                                          const float (&sums)[kThreadRows][kThreadColumns]) {
   const auto* residual = static_cast<const T*>(arguments.residual);
   auto* y = static_cast<T*>(arguments.y);
 #pragma unroll
   for (int i = 0; i < kThreadRows; ++i) {
-    const int64_t row = first_row + row_group * kThreadRows + i;
-    if (row >= arguments.rows) break;
-    int64_t position = row;
-    if (arguments.phases != 1) {
-      const int64_t batch = row / arguments.axes[2].output;
-      const int64_t at =
-          (row - batch * arguments.axes[2].output) * arguments.phases + phase - arguments.crop;
-      if (at < 0 || at >= arguments.phase_output) continue;
-      position = batch * arguments.phase_output + at;
-    }
+    if (first_row + i >= arguments.rows) break;
+    const int64_t position = OutputPosition(arguments, first_row + i, phase);
+    if (position < 0) continue;
 #pragma unroll
     for (int j = 0; j < kThreadColumns; ++j) {
-      const int column = first_column + column_group * kThreadColumns + j;
+      const int column = first_column + j;
       if (column >= arguments.out_channels) continue;
       const int64_t at = position * arguments.out_channels + column;
       float value = sums[i][j];
@@ -250,6 +265,43 @@ __global__ void __launch_bounds__(kThreads)
       y[at] = FromFloat<T>(ActivateAs<T>(value, arguments.activation));
     }
   }
+}
+
+/// kColumns channels per block. kCount: neighbouring channels that are read together, 4 if the
+/// channels are a multiple of 4.
+template <typename T, int kColumns, int kCount>
+__global__ void __launch_bounds__(kThreads)
+    ConvGather(const __grid_constant__ Arguments arguments) {
+  constexpr int kThreadColumns = kColumns / kColumnGroups;
+  __shared__ alignas(16) Slices<kColumns> slices;
+  const int phase = blockIdx.z;
+  const int64_t first_row = static_cast<int64_t>(blockIdx.x) * kRows;
+  const int first_column = blockIdx.y * kColumns;
+  // Taps of this phase: a transposed convolution's last ones may be missing.
+  const int kernel_taps =
+      arguments.axes[0].kernel * arguments.axes[1].kernel * arguments.axes[2].kernel;
+  const int taps = arguments.phases == 1
+                       ? kernel_taps
+                       : (arguments.phase_taps - phase + arguments.phases - 1) / arguments.phases;
+  const int depth = taps * arguments.channels;
+
+  SliceFetcher<T, kColumns, kCount> fetcher(arguments, first_row, first_column, phase, depth);
+  const int thread_row = threadIdx.x / kColumnGroups * kThreadRows;
+  const int thread_column = threadIdx.x % kColumnGroups * kThreadColumns;
+  float sums[kThreadRows][kThreadColumns] = {};
+  if (depth > 0) {
+    fetcher.Fetch(0);
+    fetcher.Put(slices, 0);
+  }
+  __syncthreads();
+  for (int begin = 0, buffer = 0; begin < depth; begin += kDepth, buffer ^= 1) {
+    const bool more = begin + kDepth < depth;
+    if (more) fetcher.Fetch(begin + kDepth);
+    MultiplySlice(slices, buffer, thread_row, thread_column, sums);
+    if (more) fetcher.Put(slices, buffer ^ 1);
+    __syncthreads();
+  }
+  StoreSums<T>(arguments, first_row + thread_row, first_column + thread_column, phase, sums);
 }
 
 Axis ToAxis(const GatherAxis& axis) {

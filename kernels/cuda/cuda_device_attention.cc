@@ -5,7 +5,6 @@
 #include "kernels/cuda/cudnn_attention.h"
 #include "kernels/cuda/product_attention.h"
 #include "kernels/cuda/rope_kernels.h"
-#include "kernels/cuda/unimplemented.h"
 #include "kernels/op_check.h"
 #include "kernels/status_macros.h"
 
@@ -145,8 +144,16 @@ absl::Status CudaDevice::HeadGate(Tensor* x, const Columns& logits) {
   return absl::OkStatus();
 }
 
-absl::Status CudaDevice::NormRopeInPlace(absl::Span<const NormRopePart> /*parts*/) {
-  return Unimplemented("NormRopeInPlace");
+absl::Status CudaDevice::NormRopeInPlace(absl::Span<const NormRopePart> parts) {
+  for (const NormRopePart& part : parts) {
+    LTX_RETURN_IF_ERROR(CheckNormRope("NormRopeInPlace", part.x, part.options));
+  }
+  LTX_RETURN_IF_ERROR(context_->MakeCurrent());
+  for (const NormRopePart& part : parts) {
+    LTX_RETURN_IF_CUDA_ERROR(
+        LaunchNormRope(TaskFor(part.x, part.x, part.options), context_->stream()));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace ltx::cuda

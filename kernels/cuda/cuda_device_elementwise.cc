@@ -57,8 +57,8 @@ absl::StatusOr<Tensor> CudaDevice::Add(const Tensor& a, const Tensor& b) {
 absl::StatusOr<Tensor> CudaDevice::OuterSum(const Columns& a, const Tensor& b) {
   LTX_RETURN_IF_ERROR(CheckOuterSum(a, b));
   const int64_t outer = a.tensor.dim(0);
-  LTX_ASSIGN_OR_RETURN(
-      Tensor y, Allocate({outer, b.dim(0), b.dim(1)}, b.dtype(), MemoryOwner::kActivations));
+  LTX_ASSIGN_OR_RETURN(Tensor y,
+                       Allocate({outer, b.dim(0), b.dim(1)}, b.dtype(), MemoryOwner::kActivations));
   const auto* const first = a.tensor.data<uint8_t>() + a.begin * SizeOf(b.dtype());
   LaunchOuterSum(b.dtype(), first, a.pitch(), b.raw(), y.raw(), outer, b.dim(0), b.dim(1),
                  context_->stream());

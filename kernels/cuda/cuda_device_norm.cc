@@ -1,10 +1,12 @@
-#include <algorithm>
+#include <utility>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "kernels/cuda/cuda_device.h"
 #include "kernels/cuda/cuda_error.h"
 #include "kernels/cuda/group_norm_kernels.h"
+#include "kernels/cuda/residual_norm.h"
 #include "kernels/cuda/row_kernels.h"
-#include "kernels/cuda/unimplemented.h"
 #include "kernels/op_check.h"
 #include "kernels/status_macros.h"
 
@@ -15,6 +17,7 @@ namespace {
 RowVectorsView ViewOf(const RowVectors& vectors, const Tensor& x) {
   RowVectorsView view;
   const Tensor& rows = vectors.rows;
+  if (!rows.defined()) return view;
   view.rows = static_cast<const uint8_t*>(rows.raw()) + vectors.offset * SizeOf(rows.dtype());
   view.count = rows.dim(0);
   view.stride = rows.dim(1);
@@ -104,9 +107,36 @@ absl::StatusOr<Tensor> CudaDevice::GroupNorm(const Tensor& x, const Tensor& weig
 }
 
 absl::StatusOr<std::vector<Tensor>> CudaDevice::ResidualNorm(
-    Tensor* /*state*/, const ResidualUpdate& /*update*/, float /*epsilon*/,
-    absl::Span<const NormReading> /*readings*/) {
-  return Unimplemented("ResidualNorm");
+    Tensor* state, const ResidualUpdate& update, float epsilon,
+    absl::Span<const NormReading> readings) {
+  LTX_RETURN_IF_ERROR(CheckResidualNorm(*state, update, readings));
+  if (readings.size() > ResidualNormTask::kMaxReadings) {
+    return absl::UnimplementedError(absl::StrCat("ResidualNorm with ", readings.size(),
+                                                 " readings; the CUDA device makes up to ",
+                                                 ResidualNormTask::kMaxReadings));
+  }
+  LTX_RETURN_IF_ERROR(context_->MakeCurrent());
+  ResidualNormTask task;
+  task.x = state->raw();
+  task.rows = state->shape().num_rows();
+  task.width = state->dim(-1);
+  task.bf16 = state->dtype() == DType::kBF16;
+  task.epsilon = epsilon;
+  if (update.value.defined()) {
+    task.update = update.value.raw();
+    task.first = update.first_batch * state->dim(1);
+    task.last = task.first + update.value.shape().num_rows();
+    task.gate = ViewOf(update.gate, update.value);
+  }
+  std::vector<Tensor> results;
+  for (const NormReading& reading : readings) {
+    LTX_ASSIGN_OR_RETURN(Tensor result, NewLike(*state));
+    task.reading[task.readings++] = {result.raw(), ViewOf(reading.scale, *state),
+                                     ViewOf(reading.shift, *state)};
+    results.push_back(std::move(result));
+  }
+  LTX_RETURN_IF_CUDA_ERROR(LaunchResidualNorm(task, context_->stream()));
+  return results;
 }
 
 }  // namespace ltx::cuda

@@ -226,10 +226,10 @@ void LaunchOuterSum(DType dtype, const void* a, int64_t a_pitch, const void* b, 
                     int64_t outer, int64_t inner, int64_t width, cudaStream_t stream) {
   DispatchElement(dtype, [&](auto zero) {
     using T = decltype(zero);
-    LaunchGenerate(static_cast<T*>(y), outer * inner * width,
-                   OuterSumFn<T>{static_cast<const T*>(a), a_pitch, static_cast<const T*>(b), inner,
-                                 width},
-                   stream);
+    LaunchGenerate(
+        static_cast<T*>(y), outer * inner * width,
+        OuterSumFn<T>{static_cast<const T*>(a), a_pitch, static_cast<const T*>(b), inner, width},
+        stream);
   });
 }
 

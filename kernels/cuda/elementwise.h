@@ -33,7 +33,8 @@ void LaunchGeluTanhMul(DType dtype, const void* gate, const void* up, void* y, i
 /// x [rows, 2 bins] -> y [rows, bins].
 void LaunchMagnitude(DType dtype, const void* x, void* y, int64_t rows, int64_t bins,
                      cudaStream_t stream);
-/// a [outer, width] with rows `a_pitch` elements apart, b [inner, width] -> y [outer, inner, width].
+/// a [outer, width] with rows `a_pitch` elements apart, b [inner, width] -> y [outer, inner,
+/// width].
 void LaunchOuterSum(DType dtype, const void* a, int64_t a_pitch, const void* b, void* y,
                     int64_t outer, int64_t inner, int64_t width, cudaStream_t stream);
 /// x [rows, channels]; `scale` and `shift` may be null.

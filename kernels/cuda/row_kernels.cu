@@ -1,6 +1,7 @@
 #include "kernels/cuda/element.cuh"
 #include "kernels/cuda/row_kernels.h"
 #include "kernels/cuda/row_team.h"
+#include "kernels/cuda/row_vectors.cuh"
 
 // A team of threads owns a row and keeps it in registers: one pass over memory, with the vectors
 // that modulate the row already on their way while its statistic is taken. Narrow rows share a
@@ -23,17 +24,6 @@ struct Form {
   static constexpr bool kShift = kShiftValue;
   static constexpr bool kActivate = kActivateValue;
 };
-
-template <typename T>
-__device__ __forceinline__ const T* RowOf(const RowVectorsView& view, int64_t token) {
-  int64_t row = 0;
-  if (view.index != nullptr) {
-    row = min(max(int64_t{view.index[token]}, int64_t{0}), view.count - 1);
-  } else if (view.tokens_per_row != 0) {
-    row = token / view.tokens_per_row;
-  }
-  return static_cast<const T*>(view.rows) + row * view.stride;
-}
 
 template <typename T>
 __device__ __forceinline__ float ActivateValue(float x, Activation activation) {

@@ -400,7 +400,11 @@ TEST_F(JobManagerTest, OldJobsAreForgotten) {
     ids.push_back(job->id());
     EXPECT_TRUE(job->Describe(true).has_expire_time());
   }
-  manager_->Sweep(absl::Now());
+  // Files go after the books.
+  const absl::Time limit = absl::Now() + kLimit;
+  while (ListFolder(state_dir_ + "/artifacts").size() > 3 && absl::Now() < limit) {
+    absl::SleepFor(absl::Milliseconds(1));
+  }
   EXPECT_THAT(Ids({}), ElementsAre(ids[4], ids[3], ids[2]));
   EXPECT_EQ(ListFolder(state_dir_ + "/artifacts").size(), 3u);
   manager_->Sweep(absl::Now() + absl::Minutes(59));

@@ -115,7 +115,8 @@ bool JobStream::TakeNext() {
   }
   in_flight_ = *std::move(event);
   next_event_ = in_flight_.number() + 1;
-  last_event_ = in_flight_;
+  // A preview is shown once; what is repeated tells where the job stands.
+  if (!in_flight_.has_preview()) last_event_ = in_flight_;
   return true;
 }
 

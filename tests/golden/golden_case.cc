@@ -199,8 +199,8 @@ void GoldenOutputs::SetInts(absl::string_view name, const Shape& shape,
 DType ComputeDType(const GoldenContext& context, DType dtype, GoldenOutputs* outputs) {
   if (!context.f32_as_bf16 || dtype != DType::kF32) return dtype;
   // A forward at the golden dimensions is off by about 1e-2 in bf16, in the reference as here; the
-  // decoders' by half as much again.
-  constexpr double kNaturalRelL2 = 2e-2;
+  // decoders' by half as much again, single stages by twice that.
+  constexpr double kNaturalRelL2 = 3e-2;
   outputs->JudgeAsBFloat16(kNaturalRelL2);
   return DType::kBF16;
 }

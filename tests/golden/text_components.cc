@@ -351,6 +351,9 @@ absl::Status RunEncode(const GoldenCase& golden, const GoldenContext& context,
     return absl::InvalidArgumentError(absl::StrCat("params.dtype is ", dtype));
   }
   options.compute = ComputeDType(context, dtype == "float32" ? DType::kF32 : DType::kBF16, outputs);
+  // The tower's hidden states drift further apart than a transformer's prediction: the bounds of
+  // the cases that are in bf16 themselves are about twice this.
+  if (outputs->bf16_rel_l2().has_value()) outputs->JudgeAsBFloat16(6e-2);
   LTX_ASSIGN_OR_RETURN(text::PromptEncoder encoder,
                        text::PromptEncoder::Load(&device, assets, config, transformer, options));
   int64_t index = 0;

@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "server/governor/governor.h"
+#include "server/governor/rung_ladder.h"
 #include "server/jobs/job_manager.h"
 #include "server/jobs/job_state.h"
 #include "server/metrics/server_metrics.h"
@@ -25,7 +27,11 @@ class Service {
   Service() : scratch_(::testing::TempDir() + "/service-XXXXXX") {
     EXPECT_NE(mkdtemp(scratch_.data()), nullptr);
     EXPECT_EQ(tiny_.Load(), absl::OkStatus());
-    backend_ = std::make_unique<server::ModelBackend>(&tiny_.model(),
+    // One rung for all that the tests make.
+    server::Governor::Options limits;
+    limits.ladder = server::RungLadder::Create({{"all", {96, 96, 25}, 0, 0}}).value();
+    governor_ = server::Governor::Create(&tiny_.model(), tiny_.files(), limits).value();
+    backend_ = std::make_unique<server::ModelBackend>(&tiny_.model(), governor_.get(),
                                                       server::ModelBackend::Options{}, &metrics_);
     server::JobManagerOptions options;
     options.scratch_dir = scratch_;
@@ -67,6 +73,7 @@ class Service {
   std::string scratch_;
   TinyModel tiny_;
   server::ServerMetrics metrics_;
+  std::unique_ptr<server::Governor> governor_;
   std::unique_ptr<server::ModelBackend> backend_;
   std::unique_ptr<server::JobManager> jobs_;
   int64_t loaded_ = 0;
