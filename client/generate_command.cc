@@ -173,11 +173,11 @@ void AddSizeFlags(CLI::App* app, v1::GenerateVideoRequest* request) {
          "--auto-duration",
          [request](const std::vector<double>& bounds) {
            v1::AutoDuration* duration = request->mutable_auto_duration();
-           if (!bounds.empty()) duration->set_min_seconds(bounds[0]);
-           if (bounds.size() > 1) duration->set_max_seconds(bounds[1]);
+           duration->set_min_seconds(bounds[0]);
+           duration->set_max_seconds(bounds[1]);
          },
          "Instead of --num-frames: let the duration head choose, between MIN and MAX seconds")
-      ->expected(0, 2)
+      ->expected(2)
       ->type_name("MIN MAX");
   app->add_flag_callback(
       "--video-only", [request] { request->set_video_only(true); }, "Leave out the sound");
