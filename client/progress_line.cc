@@ -53,8 +53,8 @@ std::string ProgressText(const v1::GenerateVideoEvent& event, int width) {
   const int total = std::max(progress.units_total(), 1);
   const int done = std::clamp(progress.units_done(), 0, total);
   const int filled = width * done / total;
-  std::string place = absl::StrCat(PhaseText(progress.phase()), " ", progress.unit(), "/",
-                                   progress.units());
+  std::string place =
+      absl::StrCat(PhaseText(progress.phase()), " ", progress.unit(), "/", progress.units());
   if (!progress.passes().empty()) absl::StrAppend(&place, " ", progress.passes());
   return absl::StrFormat("[%s%s] %3d%%  %s  %s left", std::string(filled, '#'),
                          std::string(width - filled, '.'), 100 * done / total, place,

@@ -40,8 +40,8 @@ absl::Status CheckEnding(absl::string_view path, absl::string_view mime_type) {
     for (const Ending& right : kEndings) {
       if (right.mime_type != mime_type) continue;
       return absl::InvalidArgumentError(absl::StrCat("output \"", path, "\": ", right.what,
-                                                     " is written as ", right.ending,
-                                                     ", not as ", wrong.ending));
+                                                     " is written as ", right.ending, ", not as ",
+                                                     wrong.ending));
     }
   }
   return absl::OkStatus();

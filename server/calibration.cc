@@ -83,7 +83,8 @@ absl::StatusOr<bool> RunOnce(const pipeline::Model& model, Governor* governor,
   // What calibration takes is nobody's request.
   ServerMetrics metrics;
   GenerationTask task("calibration", &model, governor,
-                      {request, std::make_shared<const GovernorPlan>(std::move(weighed)), ""},
+                      {request, std::make_shared<const GovernorPlan>(std::move(weighed)),
+                       /*output_path=*/"", /*preview_every_steps=*/0, /*projection=*/nullptr},
                       std::make_shared<DiscardingSink>(scratch_dir), &metrics);
   LTX_RETURN_IF_ERROR(task.Start(0));
   while (absl::Now() < end) {

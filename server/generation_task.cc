@@ -206,8 +206,8 @@ absl::Status GenerationTask::TakeClip() {
     if (result.waveform.defined()) {
       LTX_ASSIGN_OR_RETURN(clip_->waveform, ToFloats(device, result.waveform));
       clip_->sample_rate = static_cast<int>(result.sample_rate);
-      clip_->audio_samples = media::AudioSamplesForFrames(
-          result.parameters.num_frames, request_.frame_rate, clip_->sample_rate);
+      clip_->audio_samples = media::AudioSamplesForFrames(result.parameters.num_frames,
+                                                          request_.frame_rate, clip_->sample_rate);
     }
     for (const pipeline::PhaseSeconds& phase : result.phases) {
       v1::PhaseTiming* timing = report_.add_timings();
@@ -281,8 +281,8 @@ absl::StatusOr<bool> GenerationTask::AdvanceMux() {
                   report_.run_seconds());
   }
   report_.set_suspended_seconds(absl::ToDoubleSeconds(suspended_));
-  LTX_RETURN_IF_ERROR(sink_->Deliver(
-      std::move(report_), output_path_.empty() ? kind_.mime_type : absl::string_view()));
+  LTX_RETURN_IF_ERROR(sink_->Deliver(std::move(report_),
+                                     output_path_.empty() ? kind_.mime_type : absl::string_view()));
   return true;
 }
 
@@ -307,8 +307,8 @@ absl::Status GenerationTask::MuxEnd() {
       bytes = media::WritePng(ClipPath(), clip_->frames, clip_->width, clip_->height);
       break;
     case MediaKind::Form::kSound:
-      bytes = media::WriteWav(ClipPath(), clip_->waveform, clip_->audio_samples,
-                              clip_->sample_rate);
+      bytes =
+          media::WriteWav(ClipPath(), clip_->waveform, clip_->audio_samples, clip_->sample_rate);
       break;
     case MediaKind::Form::kClip:
       bytes = writer_->Finish(clip_->waveform);

@@ -17,8 +17,7 @@ namespace ltx::server {
 
 absl::StatusOr<pipeline::GenerationRequest> ModelBackend::Map(
     const v1::GenerateVideoRequest& request) const {
-  LTX_ASSIGN_OR_RETURN(pipeline::GenerationRequest mapped,
-                       FromWire(request, model_->defaults()));
+  LTX_ASSIGN_OR_RETURN(pipeline::GenerationRequest mapped, FromWire(request, model_->defaults()));
   LTX_RETURN_IF_ERROR(model_->Validate(mapped));
   return mapped;
 }
@@ -29,8 +28,7 @@ absl::StatusOr<GenerationBackend::Prepared> ModelBackend::Prepare(
   LTX_ASSIGN_OR_RETURN(order.request, Map(request));
   if (!request.output_path().empty()) {
     LTX_ASSIGN_OR_RETURN(order.output_path,
-                         ResolveOutputPath(request.output_path(),
-                                           MediaKindOf(order.request).ending,
+                         ResolveOutputPath(request.output_path(), MediaKindOf(order.request).ending,
                                            options_.output_roots));
   }
   LTX_ASSIGN_OR_RETURN(const Lease lease,

@@ -85,8 +85,7 @@ absl::Status MapGuidance(const v1::GenerateVideoRequest& request,
       mapped->guidance_batching = pipeline::GuidanceBatching::kSequential;
       return absl::OkStatus();
     default:
-      return UnknownEnum("guidance_batching", request.guidance_batching(),
-                         "batched or sequential");
+      return UnknownEnum("guidance_batching", request.guidance_batching(), "batched or sequential");
   }
 }
 

@@ -106,7 +106,7 @@ void SetField(const google::protobuf::FieldDescriptor* field, v1::GenerateVideoR
     case FieldDescriptor::CPPTYPE_INT32:
       // Legal as a frame count, a step count and a size.
       return reflection->SetInt32(request, field,
-                                  field->name() == "num_frames" ? 17
+                                  field->name() == "num_frames"                           ? 17
                                   : field->name() == "width" || field->name() == "height" ? 128
                                                                                           : 3);
     case FieldDescriptor::CPPTYPE_INT64:

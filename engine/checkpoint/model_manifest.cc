@@ -44,9 +44,9 @@ absl::Status CheckAllKeys(const nlohmann::json& json, const std::string& path) {
   };
   LTX_RETURN_IF_ERROR(below("defaults", {"width", "height", "num_frames", "frame_rate"}));
   LTX_RETURN_IF_ERROR(below("limits", {"min_frames", "max_frames", "min_size", "max_size"}));
-  return below("files", {"transformer", "text_encoder", "video_vae", "audio_vae",
-                         "spatial_upsampler", "temporal_upsampler", "duration_head",
-                         "distilled_lora"});
+  return below("files",
+               {"transformer", "text_encoder", "video_vae", "audio_vae", "spatial_upsampler",
+                "temporal_upsampler", "duration_head", "distilled_lora"});
 }
 
 std::optional<int64_t> OptionalInt(ConfigReader& reader, const char* key, int64_t low,

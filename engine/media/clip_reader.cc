@@ -33,8 +33,8 @@ absl::StatusOr<DemuxerPtr> OpenDemuxer(const std::string& path) {
   av_dict_free(&settings);
   if (error == AVERROR(ENOENT)) return absl::NotFoundError(absl::StrCat("no file ", path));
   if (error < 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("cannot read ", path, " as mp4, png or wav: ", AvStatus(error, "libav").message()));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "cannot read ", path, " as mp4, png or wav: ", AvStatus(error, "libav").message()));
   }
   DemuxerPtr demuxer(context);
   error = avformat_find_stream_info(demuxer.get(), nullptr);

@@ -43,10 +43,10 @@ struct ClipLimits {
   double max_audio_seconds = 600;
 };
 
-/// Decodes an mp4, a PNG or a WAV (no frames) from a local path. Only these containers are opened and no protocol but
-/// files: a file cannot make the reader fetch anything.
-/// NOT_FOUND, INVALID_ARGUMENT for what is not such a file or is broken, RESOURCE_EXHAUSTED above a
-/// limit; all name the path.
+/// Decodes an mp4, a PNG or a WAV (no frames) from a local path. Only these containers are opened
+/// and no protocol but files: a file cannot make the reader fetch anything. NOT_FOUND,
+/// INVALID_ARGUMENT for what is not such a file or is broken, RESOURCE_EXHAUSTED above a limit; all
+/// name the path.
 absl::StatusOr<DecodedClip> ReadClip(absl::string_view path, const ClipLimits& limits = {});
 
 }  // namespace ltx::media

@@ -50,9 +50,9 @@ absl::StatusOr<int64_t> WriteWav(absl::string_view path, absl::Span<const float>
   constexpr int64_t kMaxBytes = std::numeric_limits<uint32_t>::max() - kHeaderBytes;
   if (waveform.empty() || waveform.size() % kChannels != 0 || samples <= 0 ||
       samples > kMaxBytes / kFrameBytes || sample_rate <= 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("cannot write ", samples, " samples at ", sample_rate, " Hz from ",
-                     waveform.size(), " values of ", kChannels, " channels as WAV"));
+    return absl::InvalidArgumentError(absl::StrCat("cannot write ", samples, " samples at ",
+                                                   sample_rate, " Hz from ", waveform.size(),
+                                                   " values of ", kChannels, " channels as WAV"));
   }
   std::vector<int16_t> pcm = WaveformToPcm16(waveform);
   pcm.resize(samples * kChannels);

@@ -25,10 +25,12 @@ class DiffusionStage {
   /// Draws the starting noise (video, then audio) and prepares positions and masks. The transformer
   /// and the noise source must outlive the stage. Latents have the transformer's dtype.
   /// INVALID_ARGUMENT if guidance uses negative contexts and `negative` has none.
-  static absl::StatusOr<std::unique_ptr<DiffusionStage>> Start(
-      const dit::Transformer* transformer, const StageSpec& spec,
-      const text::PromptContexts& contexts, const text::PromptContexts& negative,
-      sampling::NoiseSource* noise, const StageObserver& observer);
+  static absl::StatusOr<std::unique_ptr<DiffusionStage>> Start(const dit::Transformer* transformer,
+                                                               const StageSpec& spec,
+                                                               const text::PromptContexts& contexts,
+                                                               const text::PromptContexts& negative,
+                                                               sampling::NoiseSource* noise,
+                                                               const StageObserver& observer);
 
   bool done() const { return loop_->done(); }
 

@@ -50,8 +50,8 @@ std::shared_ptr<sampling::NoiseSource> MakeNoise(const EffectiveParameters& para
 }  // namespace
 
 struct GenerationJob::State {
-  State(const Model* model, GenerationRequest request, const JobOptions& options,
-        PlanInputs inputs, RecipePlan recipe_plan)
+  State(const Model* model, GenerationRequest request, const JobOptions& options, PlanInputs inputs,
+        RecipePlan recipe_plan)
       : model(model),
         request(std::move(request)),
         options(options),
@@ -160,14 +160,13 @@ absl::Status GenerationJob::State::EncodePrompt(int index) {
 }
 
 absl::Status GenerationJob::State::PredictLength() {
-  LTX_ASSIGN_OR_RETURN(const FrameRange range,
-                       AutoDurationRange(*request.auto_duration, request.frame_rate,
-                                         model->limits()));
-  // A recipe without picture asks for the length of the sound alone.
   LTX_ASSIGN_OR_RETURN(
-      const float seconds,
-      parts().duration_head->PredictSeconds(parameters.has_video ? contexts.video : Tensor(),
-                                            contexts.audio));
+      const FrameRange range,
+      AutoDurationRange(*request.auto_duration, request.frame_rate, model->limits()));
+  // A recipe without picture asks for the length of the sound alone.
+  LTX_ASSIGN_OR_RETURN(const float seconds,
+                       parts().duration_head->PredictSeconds(
+                           parameters.has_video ? contexts.video : Tensor(), contexts.audio));
   if (!std::isfinite(seconds)) return NonFinite("the predicted duration");
   LTX_ASSIGN_OR_RETURN(request.num_frames,
                        sampling::FramesForDuration(seconds, request.frame_rate.value(),
@@ -209,9 +208,9 @@ absl::Status GenerationJob::State::Denoise(int number) {
     LTX_ASSIGN_OR_RETURN(const StageSpec spec, StageToRun(number));
     const dit::Transformer* const transformer =
         fused != nullptr ? fused.get() : parts().transformer.get();
-    LTX_ASSIGN_OR_RETURN(stage, DiffusionStage::Start(transformer, spec, contexts,
-                                                      negative_contexts, noise.get(),
-                                                      options.observer));
+    LTX_ASSIGN_OR_RETURN(
+        stage, DiffusionStage::Start(transformer, spec, contexts, negative_contexts, noise.get(),
+                                     options.observer));
   }
   LTX_RETURN_IF_ERROR(stage->Forward());
   return stage->done() ? FinishStage(number) : absl::OkStatus();

@@ -186,8 +186,8 @@ absl::Status CheckLength(const GenerationRequest& request, const RequestLimits& 
     LTX_RETURN_IF_ERROR(CheckFrames(request.num_frames, limits));
     return CheckSound(request.num_frames, request, limits);
   }
-  LTX_ASSIGN_OR_RETURN(const FrameRange range, AutoDurationRange(*request.auto_duration,
-                                                                 request.frame_rate, limits));
+  LTX_ASSIGN_OR_RETURN(const FrameRange range,
+                       AutoDurationRange(*request.auto_duration, request.frame_rate, limits));
   RequestLimits within = limits;
   within.min_frames = range.min_frames;
   return CheckSound(NearestFrameCounts(range.min_frames, within).above.value_or(range.max_frames),
@@ -268,8 +268,7 @@ absl::StatusOr<FrameRange> AutoDurationRange(const AutoDuration& duration,
                   absl::StrCat("this model takes ", limits.max_frames, " frames"));
   }
   FrameRange range;
-  range.min_frames =
-      std::max<int64_t>(std::lrint(duration.min_seconds * rate), limits.min_frames);
+  range.min_frames = std::max<int64_t>(std::lrint(duration.min_seconds * rate), limits.min_frames);
   range.max_frames = std::min<int64_t>(std::lrint(max_seconds * rate), limits.max_frames);
   // Where the range holds no count of the grid the reference would generate off it.
   RequestLimits within = limits;
@@ -278,8 +277,8 @@ absl::StatusOr<FrameRange> AutoDurationRange(const AutoDuration& duration,
   const FrameNeighbours legal = NearestFrameCounts(range.max_frames, within);
   if (range.min_frames > range.max_frames || !legal.below.has_value()) {
     return refuse("max_seconds", max_seconds,
-                  absl::StrCat("no count of frames 8k + 1 lies between ", range.min_frames,
-                               " and ", range.max_frames));
+                  absl::StrCat("no count of frames 8k + 1 lies between ", range.min_frames, " and ",
+                               range.max_frames));
   }
   return range;
 }

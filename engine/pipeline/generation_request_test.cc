@@ -133,7 +133,8 @@ const std::map<std::string, Setter>& Setters() {
       {"video_cfg_guidance_scale", [](auto* r) { r->guidance.video.cfg_scale = 1.0; }},
       {"video_stg_guidance_scale", [](auto* r) { r->guidance.video.stg_scale = 0.0; }},
       {"video_rescale_scale", [](auto* r) { r->guidance.video.rescale_scale = 0.7; }},
-      {"video_stg_blocks", [](auto* r) { r->guidance.video.stg_blocks = std::vector<int64_t>{28}; }},
+      {"video_stg_blocks",
+       [](auto* r) { r->guidance.video.stg_blocks = std::vector<int64_t>{28}; }},
       {"video_skip_step", [](auto* r) { r->guidance.video.skip_step = 1; }},
       {"a2v_guidance_scale", [](auto* r) { r->guidance.video.modality_scale = 3.0; }},
       {"audio_cfg_guidance_scale", [](auto* r) { r->guidance.audio.cfg_scale = 7.0; }},
@@ -213,7 +214,10 @@ TEST(GenerationRequestTest, ChecksNumbersOfGuidance) {
       {"v2a_guidance_scale", "nan", [&](auto* r) { r->guidance.audio.modality_scale = nan; }},
       {"video_rescale_scale", "1.5", [](auto* r) { r->guidance.video.rescale_scale = 1.5; }},
       {"audio_skip_step", "-1", [](auto* r) { r->guidance.audio.skip_step = -1; }},
-      {"video_stg_blocks", "-3", [](auto* r) { r->guidance.video.stg_blocks = std::vector<int64_t>{1, -3}; }},
+      {"video_stg_blocks", "-3",
+       [](auto* r) {
+         r->guidance.video.stg_blocks = std::vector<int64_t>{1, -3};
+       }},
       {"num_inference_steps", "1", [](auto* r) { r->num_inference_steps = 1; }},
       {"num_inference_steps", "1001", [](auto* r) { r->num_inference_steps = 1001; }},
       {"distilled_lora_strength_stage_2", "2.5",

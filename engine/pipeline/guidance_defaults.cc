@@ -41,10 +41,10 @@ absl::Status CheckBlocks(Modality modality, const GuidanceFields& fields,
   for (const int64_t block : *fields.stg_blocks) {
     if (block < num_blocks) continue;
     const std::string legal = absl::StrCat("from 0 to ", num_blocks - 1);
-    return WithDetail(absl::InvalidArgumentError(absl::StrCat(
-                          field, " names block ", block, ", which this model does not have: ",
-                          legal)),
-                      {std::string(kReasonUnknownValue), field, absl::StrCat(block), legal});
+    return WithDetail(
+        absl::InvalidArgumentError(absl::StrCat(field, " names block ", block,
+                                                ", which this model does not have: ", legal)),
+        {std::string(kReasonUnknownValue), field, absl::StrCat(block), legal});
   }
   if (settings.NeedsPerturbed()) return absl::OkStatus();
   const std::string scale = FieldName(modality, "_stg_guidance_scale");
@@ -78,8 +78,8 @@ absl::StatusOr<EffectiveParameters::Guidance> ResolveGuidance(const GenerationRe
     uses_negative = uses_negative || settings.NeedsUnconditioned();
   }
   if (request.negative_prompt.has_value() && !uses_negative) {
-    return NoEffect("negative_prompt", absl::StrCat("of ", request.negative_prompt->size(),
-                                                    " bytes"),
+    return NoEffect("negative_prompt",
+                    absl::StrCat("of ", request.negative_prompt->size(), " bytes"),
                     "every CFG scale is 1", "a CFG scale other than 1");
   }
   if (uses_negative) {

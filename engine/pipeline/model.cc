@@ -19,9 +19,9 @@ constexpr absl::string_view kKindDistilled = "distilled";
 
 absl::Status Missing(const RecipeTraits& recipe, const std::string& model, absl::string_view file,
                      absl::string_view what) {
-  return WithDetail(absl::FailedPreconditionError(
-                        absl::StrCat("recipe ", recipe.name, " needs ", what, " (file of kind ",
-                                     file, "); ", model, " has none")),
+  return WithDetail(absl::FailedPreconditionError(absl::StrCat("recipe ", recipe.name, " needs ",
+                                                               what, " (file of kind ", file, "); ",
+                                                               model, " has none")),
                     {std::string(kReasonComponentMissing), "recipe", std::string(recipe.name),
                      std::string(file)});
 }
@@ -43,8 +43,8 @@ absl::StatusOr<std::unique_ptr<Model>> Model::Load(Device* device,
   model->compute_dtype_ = options.compute_dtype;
   model->options_ = options;
   LTX_RETURN_IF_ERROR(model->Describe(files, options));
-  LTX_ASSIGN_OR_RETURN(model->parts_, LoadParts(device, files, options.compute_dtype,
-                                                 options.tokenizer));
+  LTX_ASSIGN_OR_RETURN(model->parts_,
+                       LoadParts(device, files, options.compute_dtype, options.tokenizer));
   model->parts_->transformer->set_recording(options.record_forwards);
   model->parts_->prompt_cache =
       std::make_unique<text::PromptCache>(device, options.prompt_cache_bytes);
@@ -107,9 +107,8 @@ int64_t Model::sample_rate() const { return parts_->vocoder->sample_rate(); }
 absl::Status Model::CheckRecipe(const RecipeTraits& recipe) const {
   if (!recipe.full_model && kind_ != kKindDistilled) {
     return WithDetail(
-        absl::FailedPreconditionError(absl::StrCat("recipe ", recipe.name,
-                                                   " needs a distilled model; ", name_, " is ",
-                                                   kind_)),
+        absl::FailedPreconditionError(absl::StrCat(
+            "recipe ", recipe.name, " needs a distilled model; ", name_, " is ", kind_)),
         {std::string(kReasonModelKind), "recipe", std::string(recipe.name), ""});
   }
   if (recipe.two_stages() && parts_->upsampler == nullptr) {

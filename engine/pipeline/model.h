@@ -34,8 +34,8 @@ struct ModelOptions {
 };
 
 /// A model set on a device: text encoder, transformer, VAE decoder, spatial upsampler and duration
-/// head (if there are any), audio decoder and vocoder. Immutable after loading; jobs borrow it. Like
-/// its device it is driven by one thread at a time.
+/// head (if there are any), audio decoder and vocoder. Immutable after loading; jobs borrow it.
+/// Like its device it is driven by one thread at a time.
 class Model {
  public:
   /// Loads the files of an opened (hence checked) set onto `device`, which must outlive the model.

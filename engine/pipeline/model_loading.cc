@@ -93,9 +93,9 @@ absl::Status LoadDurationHead(Device* device, const ModelSet& files, DType dtype
   WeightSet weights;
   LTX_RETURN_IF_ERROR(weights.Add(files.duration_head->file));
   const WeightLoader loader(device, &weights, dtype, MemoryOwner::kWeightsText);
-  LTX_ASSIGN_OR_RETURN(parts->duration_head,
-                       text::DurationHead::Load(files.duration_head->config,
-                                                loader.Sub("duration_head.")));
+  LTX_ASSIGN_OR_RETURN(
+      parts->duration_head,
+      text::DurationHead::Load(files.duration_head->config, loader.Sub("duration_head.")));
   return absl::OkStatus();
 }
 

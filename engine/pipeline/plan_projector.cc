@@ -6,8 +6,8 @@
 #include "engine/pipeline/generation_job.h"
 #include "engine/pipeline/job_options.h"
 #include "engine/pipeline/model_parts.h"
-#include "engine/sampling/noise_source.h"
 #include "engine/sampling/latent_geometry.h"
+#include "engine/sampling/noise_source.h"
 #include "kernels/status_macros.h"
 
 namespace ltx::pipeline {
@@ -57,9 +57,9 @@ absl::StatusOr<PlanProjection> PlanProjector::Project(const GenerationRequest& r
   if (request.auto_duration.has_value()) {
     absl::MutexLock lock(&mutex_);
     LTX_RETURN_IF_ERROR(shapes_->Validate(request));
-    LTX_ASSIGN_OR_RETURN(const FrameRange range,
-                         AutoDurationRange(*request.auto_duration, request.frame_rate,
-                                           shapes_->limits()));
+    LTX_ASSIGN_OR_RETURN(
+        const FrameRange range,
+        AutoDurationRange(*request.auto_duration, request.frame_rate, shapes_->limits()));
     LTX_ASSIGN_OR_RETURN(longest.num_frames, sampling::SnapFramesDown(range.max_frames));
     longest.auto_duration.reset();
   }

@@ -37,34 +37,71 @@ constexpr StageRecipe kHqRefine = {1, StageSchedule::kDistilledStage2, StageSamp
 // ti2vid_two_stages_hq.py and t2a_one_stage.py; "distilled_one_stage" is the first stage of
 // distilled.py at full size.
 constexpr RecipeTraits kTable[kRecipeCount] = {
-    {Recipe::kDistilled, "distilled",
+    {Recipe::kDistilled,
+     "distilled",
      "Eight steps at half the width and height, the x2 latent upsampler, then three steps at full "
-     "size. Needs a distilled model and a spatial upsampler; no guidance, so each step is one pass.",
-     2, {kDistilledHalf, kRefine}, true, 2, false, false},
-    {Recipe::kDistilledOneStage, "distilled_one_stage",
-     "The eight distilled steps at full size, decoded at once. Needs a distilled model.", 1,
-     {kDistilledFull}, true, 1, false, false},
-    {Recipe::kOneStage, "one_stage",
+     "size. Needs a distilled model and a spatial upsampler; no guidance, so each step is one "
+     "pass.",
+     2,
+     {kDistilledHalf, kRefine},
+     true,
+     2,
+     false,
+     false},
+    {Recipe::kDistilledOneStage,
+     "distilled_one_stage",
+     "The eight distilled steps at full size, decoded at once. Needs a distilled model.",
+     1,
+     {kDistilledFull},
+     true,
+     1,
+     false,
+     false},
+    {Recipe::kOneStage,
+     "one_stage",
      "The full model at full size along the LTX2 schedule, guided by the negative prompt (CFG), by "
-     "perturbed blocks (STG) and by isolated modalities: up to four passes a step.", 1,
-     {kGuidedFull}, true, 1, true, false},
-    {Recipe::kTwoStage, "two_stage",
+     "perturbed blocks (STG) and by isolated modalities: up to four passes a step.",
+     1,
+     {kGuidedFull},
+     true,
+     1,
+     true,
+     false},
+    {Recipe::kTwoStage,
+     "two_stage",
      "A guided stage at half size as in one_stage, the x2 latent upsampler, then three unguided "
      "steps at full size with the distilled LoRA fused in. The sound is that of the first stage.",
-     2, {kGuidedHalf, kRefineLora}, true, 1, true, false},
-    {Recipe::kTwoStageHq, "two_stage_hq",
+     2,
+     {kGuidedHalf, kRefineLora},
+     true,
+     1,
+     true,
+     false},
+    {Recipe::kTwoStageHq,
+     "two_stage_hq",
      "Two stages with the second-order sampler res_2s, few steps and the distilled LoRA in both, "
-     "weaker in the first; without STG by default. The sound is that of the first stage.", 2,
-     {kHqHalf, kHqRefine}, true, 1, true, true},
-    {Recipe::kT2a, "t2a",
+     "weaker in the first; without STG by default. The sound is that of the first stage.",
+     2,
+     {kHqHalf, kHqRefine},
+     true,
+     1,
+     true,
+     true},
+    {Recipe::kT2a,
+     "t2a",
      "Sound alone, by the audio half of the full model, as long as num_frames / frame_rate; guided "
-     "by the negative prompt and by perturbed blocks. Written as a WAV file.", 1, {kGuidedFull},
-     false, 1, true, false},
+     "by the negative prompt and by perturbed blocks. Written as a WAV file.",
+     1,
+     {kGuidedFull},
+     false,
+     1,
+     true,
+     false},
 };
 
 // Names of reference pipelines that this service does not have yet.
-constexpr absl::string_view kUnbuilt[] = {"dfr",    "keyframe_interpolation", "a2vid", "ic_lora",
-                                          "dubit",  "retake",                 "hdr_ic_lora"};
+constexpr absl::string_view kUnbuilt[] = {
+    "dfr", "keyframe_interpolation", "a2vid", "ic_lora", "dubit", "retake", "hdr_ic_lora"};
 
 std::string KnownNames() {
   return absl::StrJoin(AllRecipes(), ", ", [](std::string* out, const RecipeTraits& traits) {
@@ -101,8 +138,6 @@ absl::StatusOr<Recipe> ParseRecipe(absl::string_view name) {
                     detail);
 }
 
-int64_t SizeMultiple(Recipe recipe) {
-  return TraitsOf(recipe).stages[0].size_divisor * kSpaceStep;
-}
+int64_t SizeMultiple(Recipe recipe) { return TraitsOf(recipe).stages[0].size_divisor * kSpaceStep; }
 
 }  // namespace ltx::pipeline

@@ -11,7 +11,14 @@
 namespace ltx::pipeline {
 
 /// How a prompt becomes a clip. What each one does stands in the table behind TraitsOf().
-enum class Recipe : uint8_t { kDistilled, kDistilledOneStage, kOneStage, kTwoStage, kTwoStageHq, kT2a };
+enum class Recipe : uint8_t {
+  kDistilled,
+  kDistilledOneStage,
+  kOneStage,
+  kTwoStage,
+  kTwoStageHq,
+  kT2a
+};
 inline constexpr int kRecipeCount = 6;
 
 /// Where the noise levels of a stage come from.

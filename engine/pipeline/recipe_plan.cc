@@ -59,13 +59,13 @@ class StageBuilder {
     stage.number = number;
     stage.frame_rate = request_.frame_rate.value();
     if (parameters_.has_video) {
-      stage.video = sampling::LatentExtentsOf(parameters_.num_frames,
-                                              request_.height / recipe.size_divisor,
-                                              request_.width / recipe.size_divisor);
+      stage.video =
+          sampling::LatentExtentsOf(parameters_.num_frames, request_.height / recipe.size_divisor,
+                                    request_.width / recipe.size_divisor);
     }
     if (parameters_.has_audio) {
-      stage.audio_tokens = sampling::AudioLatentFrames(
-          static_cast<double>(parameters_.num_frames) / stage.frame_rate);
+      stage.audio_tokens = sampling::AudioLatentFrames(static_cast<double>(parameters_.num_frames) /
+                                                       stage.frame_rate);
     }
     LTX_ASSIGN_OR_RETURN(stage.sigmas, Sigmas(recipe, stage));
     stage.sampler = SamplerOf(recipe);
@@ -75,9 +75,8 @@ class StageBuilder {
       stage.guidance = parameters_.guidance->settings;
       stage.batched = parameters_.guidance->batched;
     }
-    const std::optional<double>& strength = number == 1
-                                                ? request_.distilled_lora_strength_stage_1
-                                                : request_.distilled_lora_strength_stage_2;
+    const std::optional<double>& strength = number == 1 ? request_.distilled_lora_strength_stage_1
+                                                        : request_.distilled_lora_strength_stage_2;
     stage.distilled_lora_strength = strength.value_or(recipe.distilled_lora_strength);
     return stage;
   }
@@ -186,8 +185,8 @@ absl::StatusOr<RecipePlan> MakePlan(const GenerationRequest& request, const Plan
   EffectiveParameters& p = plan.parameters;
   if (traits.guided()) {
     LTX_ASSIGN_OR_RETURN(
-        p.guidance, ResolveGuidance(request, ParametersFor(traits, inputs.model_version),
-                                    inputs.num_blocks));
+        p.guidance,
+        ResolveGuidance(request, ParametersFor(traits, inputs.model_version), inputs.num_blocks));
   }
   const StageBuilder builder(request, inputs, p);
   for (int number = 1; number <= traits.num_stages; ++number) {

@@ -145,11 +145,9 @@ TEST(RecipePlanTest, AUnitIsAForward) {
   EXPECT_EQ(Passes(sequential, Phase::kStage1),
             "1:cond 1:uncond 1:ptb 1:mod 3:cond 3:uncond 3:ptb 3:mod ");
   EXPECT_EQ(sequential.units[2].count, 8);
-  EXPECT_EQ(sequential.parameters.guidance->settings.video.stg_blocks,
-            (std::vector<int64_t>{1}));
+  EXPECT_EQ(sequential.parameters.guidance->settings.video.stg_blocks, (std::vector<int64_t>{1}));
   // The default block 28 of 48, at the same depth of four.
-  EXPECT_EQ(sequential.parameters.guidance->settings.audio.stg_blocks,
-            (std::vector<int64_t>{2}));
+  EXPECT_EQ(sequential.parameters.guidance->settings.audio.stg_blocks, (std::vector<int64_t>{2}));
   EXPECT_EQ(sequential.parameters.guidance->negative_prompt, DefaultNegativePrompt());
 }
 

@@ -49,8 +49,7 @@ constexpr RequestField kFields[] = {
      HasVideo},
     {"video_only", [](const R& r) { return r.video_only ? Text("true") : Text(); }, HasVideo},
     {"negative_prompt", [](const R& r) { return TextOf(r.negative_prompt); }, Guided},
-    {"num_inference_steps", [](const R& r) { return TextOf(r.num_inference_steps); },
-     FreeSchedule},
+    {"num_inference_steps", [](const R& r) { return TextOf(r.num_inference_steps); }, FreeSchedule},
     {"video_cfg_guidance_scale", [](const R& r) { return TextOf(r.guidance.video.cfg_scale); },
      GuidedVideo},
     {"video_stg_guidance_scale", [](const R& r) { return TextOf(r.guidance.video.stg_scale); },
@@ -59,8 +58,7 @@ constexpr RequestField kFields[] = {
      GuidedVideo},
     {"video_stg_blocks", [](const R& r) { return TextOf(r.guidance.video.stg_blocks); },
      GuidedVideo},
-    {"video_skip_step", [](const R& r) { return TextOf(r.guidance.video.skip_step); },
-     GuidedVideo},
+    {"video_skip_step", [](const R& r) { return TextOf(r.guidance.video.skip_step); }, GuidedVideo},
     {"a2v_guidance_scale", [](const R& r) { return TextOf(r.guidance.video.modality_scale); },
      GuidedPair},
     {"audio_cfg_guidance_scale", [](const R& r) { return TextOf(r.guidance.audio.cfg_scale); },
@@ -71,8 +69,7 @@ constexpr RequestField kFields[] = {
      GuidedAudio},
     {"audio_stg_blocks", [](const R& r) { return TextOf(r.guidance.audio.stg_blocks); },
      GuidedAudio},
-    {"audio_skip_step", [](const R& r) { return TextOf(r.guidance.audio.skip_step); },
-     GuidedAudio},
+    {"audio_skip_step", [](const R& r) { return TextOf(r.guidance.audio.skip_step); }, GuidedAudio},
     {"v2a_guidance_scale", [](const R& r) { return TextOf(r.guidance.audio.modality_scale); },
      GuidedPair},
     {"guidance_batching",
@@ -109,8 +106,8 @@ absl::Status CheckRecipeFields(const GenerationRequest& request) {
     if (!value.has_value() || field.honoured(traits, request)) continue;
     if (request.video_only && field.honoured(traits, GenerationRequest{})) {
       return WithDetail(
-          absl::InvalidArgumentError(absl::StrCat(field.name, " ", *value,
-                                                  " has no effect with video_only: leave it unset")),
+          absl::InvalidArgumentError(absl::StrCat(
+              field.name, " ", *value, " has no effect with video_only: leave it unset")),
           {std::string(kReasonUnsupportedField), std::string(field.name), *value, "unset"});
     }
     return UnsupportedFieldError(field.name, *value, request.recipe);

@@ -39,8 +39,8 @@ std::string NamesOf(const std::vector<GuidancePass>& passes) {
 
 std::vector<WorkUnit> StageForwards(const StageSpec& stage, Phase phase) {
   const int steps = static_cast<int>(stage.sigmas.size()) - 1;
-  const int evaluations = sampling::DenoisingLoop::EvaluationCount(stage.sampler, steps,
-                                                                   stage.sigmas.back() == 0.0f);
+  const int evaluations =
+      sampling::DenoisingLoop::EvaluationCount(stage.sampler, steps, stage.sigmas.back() == 0.0f);
   std::vector<WorkUnit> forwards;
   for (int evaluation = 0; evaluation < evaluations; ++evaluation) {
     const int step = StepOf(stage.sampler, evaluation);

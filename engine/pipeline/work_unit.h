@@ -9,7 +9,15 @@
 namespace ltx::pipeline {
 
 /// What a work unit belongs to.
-enum class Phase : uint8_t { kText, kFuse, kStage1, kUpsample, kStage2, kVideoDecode, kAudioDecode };
+enum class Phase : uint8_t {
+  kText,
+  kFuse,
+  kStage1,
+  kUpsample,
+  kStage2,
+  kVideoDecode,
+  kAudioDecode
+};
 inline constexpr int kPhaseCount = 7;
 
 /// "text", "fuse", "stage1", "upsample", "stage2", "vdecode", "adecode".
@@ -33,18 +41,18 @@ constexpr absl::string_view PhaseName(Phase phase) {
   return "unknown";
 }
 
-/// One uninterruptible piece of a job: unit `index` (from 1) of `count` in its phase. In a denoising
-/// stage it is one forward of the transformer.
+/// One uninterruptible piece of a job: unit `index` (from 1) of `count` in its phase. In a
+/// denoising stage it is one forward of the transformer.
 struct WorkUnit {
   Phase phase = Phase::kText;
   int index = 1;
   int count = 1;
-  /// Stages only: the sampling step, from 1, of how many. A step of a second-order sampler makes two
-  /// evaluations; its last one belongs to no step and is counted as one more.
+  /// Stages only: the sampling step, from 1, of how many. A step of a second-order sampler makes
+  /// two evaluations; its last one belongs to no step and is counted as one more.
   int step = 0;
   int steps = 0;
-  /// Guidance passes that the forward evaluates, one batch row each: "cond", "uncond", "ptb", "mod",
-  /// or several joined by "+". Empty outside stages.
+  /// Guidance passes that the forward evaluates, one batch row each: "cond", "uncond", "ptb",
+  /// "mod", or several joined by "+". Empty outside stages.
   std::string passes;
   /// Rows of the forward's batch; 0 outside stages.
   int rows = 0;

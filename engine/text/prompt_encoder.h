@@ -74,8 +74,9 @@ class PromptEncoder {
                                               const StageObserver& observer = {});
 
  private:
-  PromptEncoder(std::shared_ptr<const Tokenizer> tokenizer, TextTower tower, FeatureExtractor extractor,
-                EmbeddingsConnector video, std::optional<EmbeddingsConnector> audio)
+  PromptEncoder(std::shared_ptr<const Tokenizer> tokenizer, TextTower tower,
+                FeatureExtractor extractor, EmbeddingsConnector video,
+                std::optional<EmbeddingsConnector> audio)
       : tokenizer_(std::move(tokenizer)),
         tower_(std::move(tower)),
         extractor_(std::move(extractor)),

@@ -25,10 +25,7 @@ class CpuOpScratchTest : public ::testing::TestWithParam<DType> {
   int64_t Measured(const Function& run) {
     device_->ledger().ResetPeaks();
     EXPECT_TRUE(run().ok());
-    return device_->ledger()
-        .Read()
-        .by_owner[static_cast<int>(MemoryOwner::kWorkspace)]
-        .peak_bytes;
+    return device_->ledger().Read().by_owner[static_cast<int>(MemoryOwner::kWorkspace)].peak_bytes;
   }
   const OpScratch& scratch() { return device_->op_scratch(); }
 
@@ -40,8 +37,9 @@ TEST_P(CpuOpScratchTest, Linear) {
   size.in = 48;
   size.out = 300;
   size.dtype = GetParam();
-  const LinearWeight weight = device_->PrepareLinear(Zeros({size.out, size.in}, size.dtype),
-                                                     Tensor(), MemoryOwner::kWeightsDit)
+  const LinearWeight weight = device_
+                                  ->PrepareLinear(Zeros({size.out, size.in}, size.dtype), Tensor(),
+                                                  MemoryOwner::kWeightsDit)
                                   .value();
   for (const int64_t rows : {1, 70, 9000}) {
     for (const bool activation : {false, true}) {

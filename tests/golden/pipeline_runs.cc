@@ -259,9 +259,8 @@ absl::Status RunPack(const GoldenCase& golden, const GoldenContext& context, Rec
       LoadModel(golden.Resolve(pack),
                 traits.full_model ? checkpoint::ModelKind::kDev : checkpoint::ModelKind::kDistilled,
                 &device, ComputeDType(context, DType::kF32, outputs)));
-  LTX_ASSIGN_OR_RETURN(
-      const GenerationRequest request,
-      PackRequest(golden, recipe, model->parts().transformer->num_blocks()));
+  LTX_ASSIGN_OR_RETURN(const GenerationRequest request,
+                       PackRequest(golden, recipe, model->parts().transformer->num_blocks()));
   LTX_ASSIGN_OR_RETURN(const int64_t audio_channels, IntParam(golden, "audio_latent_channels"));
 
   PackObserver observer(&golden, &device, request, audio_channels, outputs);

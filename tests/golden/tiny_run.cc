@@ -142,10 +142,10 @@ absl::Status RunLtxTinyDistilled(const GoldenCase& golden, const GoldenContext& 
                                  RunNoise noise, GoldenOutputs* outputs) {
   Device& device = *context.device;
   LTX_ASSIGN_OR_RETURN(const std::string models, StringParam(golden, "models"));
-  LTX_ASSIGN_OR_RETURN(const std::unique_ptr<Model> model,
-                       LoadModel(absl::StrCat(context.models_dir, "/", models),
-                                 checkpoint::ModelKind::kDistilled, &device,
-                                 ComputeDType(context, DType::kF32, outputs)));
+  LTX_ASSIGN_OR_RETURN(
+      const std::unique_ptr<Model> model,
+      LoadModel(absl::StrCat(context.models_dir, "/", models), checkpoint::ModelKind::kDistilled,
+                &device, ComputeDType(context, DType::kF32, outputs)));
   LTX_ASSIGN_OR_RETURN(const GenerationRequest request, RequestOf(golden));
   TinyObserver observer(&device, request, outputs);
   JobOptions options;
