@@ -165,11 +165,12 @@ CostTerms NonNegativeLeastSquares(const std::vector<CostTerms>& rows,
 std::optional<double> CostModel::Predict(const CostUnit& unit) const {
   const Kind& kind = kinds_[static_cast<int>(unit.kind)];
   if (kind.shapes.empty()) {
-    if (!kind.provisional.has_value()) return std::nullopt;
+    if (kind.provisional.empty()) return std::nullopt;
     // One measurement says nothing of the terms: by the ratio of the one that usually decides.
     constexpr int kDecides = static_cast<int>(CostTerm::kProducts);
-    const double then = kind.provisional->terms[kDecides];
-    return kind.provisional->seconds * (then > 0 ? unit.terms[kDecides] / then : 1.0);
+    const Kind::Provisional& first = kind.provisional.begin()->second;
+    const double then = first.terms[kDecides];
+    return first.seconds * (then > 0 ? unit.terms[kDecides] / then : 1.0);
   }
   const auto known = kind.shapes.find(unit.terms);
   if (known != kind.shapes.end() && known->second.seconds.size() >= kTrustedSamples) {
@@ -204,20 +205,22 @@ CostModel::Total CostModel::PredictAll(const std::vector<CostUnit>& units) const
 void CostModel::Observe(const CostUnit& unit, double seconds) {
   if (!(seconds > 0) || seconds > kMostSeconds) return;
   Kind& kind = kinds_[static_cast<int>(unit.kind)];
-  if (kind.met.insert(ComputationOf(unit)).second) {
-    if (kind.shapes.empty()) {
-      kind.provisional = Kind::Provisional{unit.terms, seconds};
-    } else {
-      Push(&kind.first_use, std::max(0.0, seconds - *Predict(unit)), kFirstUseSamples);
-    }
+  const CostTerms computation = ComputationOf(unit);
+  if (kind.met.insert(computation).second) {
+    kind.provisional[computation] = {unit.terms, seconds};
+    if (kind.provisional.size() > kShapesPerKind) kind.provisional.erase(kind.provisional.begin());
     return;
   }
   Add(&kind, unit.terms, seconds);
   Fit(&kind);
-  if (!kind.provisional.has_value()) return;
-  const double steady = Dot(kind.coefficients, kind.provisional->terms);
-  Push(&kind.first_use, std::max(0.0, kind.provisional->seconds - steady), kFirstUseSamples);
-  kind.provisional.reset();
+  const auto first = kind.provisional.find(computation);
+  if (first == kind.provisional.end()) return;
+  // Against this unit, not against the fit: a fit through few shapes misses by more than first use.
+  const double now = Dot(kind.coefficients, unit.terms);
+  const double then = Dot(kind.coefficients, first->second.terms);
+  const double steady = now > 0 ? seconds * then / now : seconds;
+  Push(&kind.first_use, std::max(0.0, first->second.seconds - steady), kFirstUseSamples);
+  kind.provisional.erase(first);
 }
 
 void CostModel::Add(Kind* kind, const CostTerms& terms, double seconds) {

@@ -72,7 +72,7 @@ CostTerms NonNegativeLeastSquares(const std::vector<CostTerms>& rows,
 ///
 /// The first unit in a process with certain products and attentions costs more (kernels are
 /// compiled, graphs captured, memory is touched): it does not enter the fit; what it took beyond
-/// the projection is learned apart, per kind.
+/// the next unit of the same computation is learned apart, per kind.
 ///
 /// Plain arithmetic, no clock. Not thread-safe.
 class CostModel {
@@ -97,7 +97,7 @@ class CostModel {
 
   bool knows(CostKind kind) const {
     const Kind& known = kinds_[static_cast<int>(kind)];
-    return !known.shapes.empty() || known.provisional.has_value();
+    return !known.shapes.empty() || !known.provisional.empty();
   }
   /// Shapes measured, over all kinds.
   int num_shapes() const;
@@ -123,12 +123,12 @@ class CostModel {
     CostTerms coefficients{};
     /// Computations met in this process.
     std::set<CostTerms> met;
-    /// The first unit of all, until a second one tells how much of it was first use.
+    /// First units of their computation, until a second one tells how much was first use.
     struct Provisional {
       CostTerms terms{};
       double seconds = 0;
     };
-    std::optional<Provisional> provisional;
+    std::map<CostTerms, Provisional> provisional;
   };
 
   void Fit(Kind* kind);

@@ -96,17 +96,30 @@ TEST(CostModelTest, MoreWorkNeverCostsLess) {
 
 TEST(CostModelTest, FirstUseIsKeptApart) {
   CostModel model;
+  // Three seconds of compilation on top of the first of each computation.
+  model.Observe(Forward(500), 4.0);
   Learn(&model, Forward(500), 1.0);
+  model.Observe(Forward(1000), 5.0);
   Learn(&model, Forward(1000), 2.0);
-  const double steady = *model.Predict(Forward(2000));
-  // The first of a new computation: three seconds of compilation on top.
   const CostUnit fresh = Forward(2000);
+  const double steady = *model.Predict(fresh);
+  EXPECT_NEAR(model.FirstUse(fresh), 3.0, 1e-9);
   model.Observe(fresh, steady + 3.0);
   EXPECT_NEAR(*model.Predict(fresh), steady, 1e-9);
   // It has been met now; another one has not.
   EXPECT_EQ(model.FirstUse(fresh), 0);
-  EXPECT_GT(model.FirstUse(Forward(3000)), 0);
-  EXPECT_LE(model.FirstUse(Forward(3000)), 3.0);
+  EXPECT_NEAR(model.FirstUse(Forward(3000)), 3.0, 1e-9);
+}
+
+TEST(CostModelTest, WhatTheFitMissesIsNoFirstUse) {
+  CostModel model;
+  Learn(&model, Forward(500), 1.0);
+  const double first_use = model.FirstUse(Forward(3000));
+  // Ten times what a fit through one shape says, the first time as the second.
+  const double slow = 10 * *model.Predict(Forward(1000));
+  model.Observe(Forward(1000), slow);
+  model.Observe(Forward(1000), slow);
+  EXPECT_LE(model.FirstUse(Forward(3000)), first_use);
 }
 
 TEST(CostModelTest, TheVeryFirstUnitDoesNotSpoilTheFit) {
@@ -160,7 +173,9 @@ TEST(CostModelTest, FollowsAMachineThatChanged) {
 TEST(CostModelTest, SumsAPlanAndPaysFirstUseOncePerComputation) {
   CostModel model;
   Learn(&model, Forward(500), 1.0);
-  model.Observe(Forward(1000), *model.Predict(Forward(1000)) + 4.0);
+  const double steady = *model.Predict(Forward(1000));
+  model.Observe(Forward(1000), steady + 4.0);
+  model.Observe(Forward(1000), steady);
   const CostModel::Total total =
       model.PredictAll({Forward(500), Forward(2000), Forward(2000), Forward(3000)});
   EXPECT_TRUE(total.known);
@@ -191,6 +206,7 @@ TEST(CostModelTest, KeepsABoundedNumberOfShapes) {
 
 TEST(CostModelTest, SurvivesAsText) {
   CostModel model;
+  model.Observe(Forward(500), 4.0);
   Learn(&model, Forward(500), 1.0);
   Learn(&model, Forward(1000), 1.7);
   model.Observe(Forward(4000), 9.0);
