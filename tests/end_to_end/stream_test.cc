@@ -135,6 +135,8 @@ TEST_F(StreamTest, MediaAreWhatTheHeaderAnnounces) {
 TEST_F(StreamTest, WaitingJobsKnowTheirPlace) {
   // The server learns how long a job takes.
   ASSERT_EQ(CallGenerate(address(), SmallRequest(1)).error.code, absl::StatusCode::kOk);
+  // Its stream may end a moment before the device is free.
+  WaitUntilIdle(address());
   BackgroundJob running(address(), LongRequest(1), File("a.mp4"));
   ASSERT_TRUE(running.WaitForAdmission());
   const auto at = [](int position) {
