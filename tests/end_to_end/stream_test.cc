@@ -240,7 +240,7 @@ TEST_F(StreamTest, PassedDeadlineDoesNothing) {
 TEST_F(StreamTest, DeadlineOfARunningJob) {
   const uint64_t finished = ReadHealth(address()).queue().finished_jobs();
   const ProgramResult result = server_->Client(
-      "generate", Join(LongClipFlags(1), {"--output", File("late.mp4"), "--deadline", "1"}));
+      "generate", Join(LongClipFlags(1), {"--output", File("late.mp4"), "--deadline", "0.4"}));
   EXPECT_EQ(result.exit.code, 1);
   EXPECT_THAT(result.LastErrorLine(), HasSubstr("ltx: DEADLINE_EXCEEDED: "));
   EXPECT_THAT(ListFolder(folder_), IsEmpty());
@@ -253,7 +253,8 @@ TEST_F(StreamTest, DeadlineOfARunningJob) {
 TEST_F(StreamTest, DeadlineOfAWaitingJob) {
   BackgroundJob running(address(), LongRequest(1), File("a.mp4"));
   ASSERT_TRUE(running.WaitForAdmission());
-  BackgroundJob waiting(address(), SmallRequest(2), File("b.mp4"), absl::Now() + absl::Seconds(1));
+  BackgroundJob waiting(address(), SmallRequest(2), File("b.mp4"),
+                        absl::Now() + absl::Milliseconds(400));
   EXPECT_EQ(waiting.Join().status().code(), absl::StatusCode::kDeadlineExceeded);
   const auto report = running.Join();
   EXPECT_TRUE(report.ok()) << report.status();
