@@ -200,10 +200,6 @@ class Device {
   /// (x - mean) / std along the last axis; mean and std [C].
   virtual absl::StatusOr<Tensor> NormalizeChannels(const Tensor& x, const Tensor& mean,
                                                    const Tensor& std) = 0;
-  /// a * w_b + b * (1 - w_b) for each batch row, weights on the host ([B]); with an undefined b:
-  /// a * w_b.
-  virtual absl::StatusOr<Tensor> BlendBatch(const Tensor& a, const Tensor& b,
-                                            absl::Span<const float> weights) = 0;
   /// x + draw[h, w] * channel_scale[c]: x [B, T, H, W, C], draw [H, W], channel_scale [C].
   virtual absl::StatusOr<Tensor> AddSpatialNoise(const Tensor& x, const Tensor& draw,
                                                  const Tensor& channel_scale) = 0;

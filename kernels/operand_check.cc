@@ -184,15 +184,6 @@ absl::Status CheckOuterSum(const Columns& a, const Tensor& b) {
   return absl::OkStatus();
 }
 
-absl::Status CheckBlendBatch(const Tensor& a, const Tensor& b, absl::Span<const float> weights) {
-  LTX_RETURN_IF_ERROR(CheckFloat("BlendBatch", a, 1));
-  if (b.defined()) LTX_RETURN_IF_ERROR(CheckSame("BlendBatch", a, b));
-  if (static_cast<int64_t>(weights.size()) != a.dim(0)) {
-    return OperandError("BlendBatch", "needs one weight per batch row", {&a, &b});
-  }
-  return absl::OkStatus();
-}
-
 absl::Status CheckSpatialNoise(const Tensor& x, const Tensor& draw, const Tensor& channel_scale) {
   constexpr absl::string_view kName = "AddSpatialNoise";
   LTX_RETURN_IF_ERROR(CheckFloat(kName, x));

@@ -56,7 +56,6 @@ absl::Status CheckWeightedSum(absl::Span<const WeightedTerm> terms, DType dtype)
 absl::Status CheckGuide(const Tensor& cond, const Tensor& uncond, const Tensor& perturbed,
                         const Tensor& isolated);
 absl::Status CheckOuterSum(const Columns& a, const Tensor& b);
-absl::Status CheckBlendBatch(const Tensor& a, const Tensor& b, absl::Span<const float> weights);
 absl::Status CheckSpatialNoise(const Tensor& x, const Tensor& draw, const Tensor& channel_scale);
 /// The shape of Magnitude's result.
 absl::StatusOr<Shape> MagnitudeShape(const Tensor& x);

@@ -244,10 +244,6 @@ absl::StatusOr<Tensor> ShapeDevice::NormalizeChannels(const Tensor& x, const Ten
                                                       const Tensor&) {
   return Like(x);
 }
-absl::StatusOr<Tensor> ShapeDevice::BlendBatch(const Tensor& x, const Tensor&,
-                                               absl::Span<const float>) {
-  return Like(x);
-}
 absl::StatusOr<Tensor> ShapeDevice::AddSpatialNoise(const Tensor& x, const Tensor&, const Tensor&) {
   return Like(x);
 }

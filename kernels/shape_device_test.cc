@@ -102,11 +102,6 @@ TEST_P(ShapeDeviceTest, NormsAndElementwise) {
   ExpectSame(
       Of({x, c, c}, t, [](Device& d, Operands o) { return d.NormalizeChannels(o[0], o[1], o[2]); }),
       "NormalizeChannels");
-  ExpectSame(Of({x, x}, t,
-                [](Device& d, Operands o) {
-                  return d.BlendBatch(o[0], o[1], std::vector<float>{0.5f, 1.0f});
-                }),
-             "BlendBatch");
   ExpectSame(Of({{1, 2, 3, 4, 24}, {3, 4}, c}, t,
                 [](Device& d, Operands o) { return d.AddSpatialNoise(o[0], o[1], o[2]); }),
              "AddSpatialNoise");

@@ -92,8 +92,6 @@ class CpuDevice final : public Device {
                                             const Tensor& shift) override;
   absl::StatusOr<Tensor> NormalizeChannels(const Tensor& x, const Tensor& mean,
                                            const Tensor& std) override;
-  absl::StatusOr<Tensor> BlendBatch(const Tensor& a, const Tensor& b,
-                                    absl::Span<const float> weights) override;
   absl::StatusOr<Tensor> AddSpatialNoise(const Tensor& x, const Tensor& draw,
                                          const Tensor& channel_scale) override;
   absl::StatusOr<Tensor> AntiAliasedSnake(const Tensor& x, const Tensor& up, const Tensor& down,

@@ -211,26 +211,6 @@ absl::StatusOr<Tensor> CpuDevice::NormalizeChannels(const Tensor& x, const Tenso
   return y;
 }
 
-absl::StatusOr<Tensor> CpuDevice::BlendBatch(const Tensor& a, const Tensor& b,
-                                             absl::Span<const float> weights) {
-  LTX_RETURN_IF_ERROR(CheckBlendBatch(a, b, weights));
-  LTX_ASSIGN_OR_RETURN(Tensor y, Allocate(a.shape(), a.dtype(), MemoryOwner::kActivations));
-  for (int64_t row = 0; row < a.dim(0); ++row) {
-    LTX_ASSIGN_OR_RETURN(const Tensor a_row, a.Rows(row, row + 1));
-    LTX_ASSIGN_OR_RETURN(const Tensor y_row, y.Rows(row, row + 1));
-    const Vec weight = Broadcast(weights[row]);
-    if (!b.defined()) {
-      Map(threads_, kCheapGrain, a_row, y_row, [weight](Vec v) { return v * weight; });
-      continue;
-    }
-    LTX_ASSIGN_OR_RETURN(const Tensor b_row, b.Rows(row, row + 1));
-    const Vec rest = Broadcast(1.0f - weights[row]);
-    Map(threads_, kCheapGrain, a_row, b_row, y_row,
-        [weight, rest](Vec left, Vec right) { return left * weight + right * rest; });
-  }
-  return y;
-}
-
 absl::StatusOr<Tensor> CpuDevice::AddSpatialNoise(const Tensor& x, const Tensor& draw,
                                                   const Tensor& channel_scale) {
   LTX_RETURN_IF_ERROR(CheckSpatialNoise(x, draw, channel_scale));

@@ -173,28 +173,6 @@ TEST_F(ElementwiseTest, ChannelOperations) {
             absl::StatusCode::kInternal);
 }
 
-TEST_F(ElementwiseTest, BlendBatch) {
-  for (const DType dtype : kTypes) {
-    const Tensor a = MakeRandom(Shape({3, 5, 7}), dtype);
-    const Tensor b = MakeRandom(Shape({3, 5, 7}), dtype);
-    const std::vector<float> weights = {0.0f, 1.0f, 0.3f};
-    const std::vector<float> left = Values(a);
-    const std::vector<float> right = Values(b);
-    Vector both;
-    Vector alone;
-    for (size_t i = 0; i < left.size(); ++i) {
-      const double w = weights[i / 35];
-      both.push_back(left[i] * w + right[i] * (1 - w));
-      alone.push_back(left[i] * w);
-    }
-    Expect(device_->BlendBatch(a, b, weights), a.shape(), dtype, both);
-    Expect(device_->BlendBatch(a, Tensor(), weights), a.shape(), dtype, alone);
-    EXPECT_EQ(device_->BlendBatch(a, b, {0.5f}).status().code(), absl::StatusCode::kInternal);
-    const Tensor none = MakeRandom(Shape({0, 4}), dtype);
-    Expect(device_->BlendBatch(none, none, {}), none.shape(), dtype, {});
-  }
-}
-
 TEST_F(ElementwiseTest, AddSpatialNoise) {
   for (const DType dtype : kTypes) {
     const Tensor x = MakeRandom(Shape({2, 3, 4, 5, 11}), dtype);

@@ -111,8 +111,6 @@ class CudaDevice final : public Device {
                                             const Tensor& shift) override;
   absl::StatusOr<Tensor> NormalizeChannels(const Tensor& x, const Tensor& mean,
                                            const Tensor& std) override;
-  absl::StatusOr<Tensor> BlendBatch(const Tensor& a, const Tensor& b,
-                                    absl::Span<const float> weights) override;
   absl::StatusOr<Tensor> AddSpatialNoise(const Tensor& x, const Tensor& draw,
                                          const Tensor& channel_scale) override;
 

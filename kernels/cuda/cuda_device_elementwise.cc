@@ -104,24 +104,6 @@ absl::StatusOr<Tensor> CudaDevice::NormalizeChannels(const Tensor& x, const Tens
   return Launched(kName, y);
 }
 
-absl::StatusOr<Tensor> CudaDevice::BlendBatch(const Tensor& a, const Tensor& b,
-                                              absl::Span<const float> weights) {
-  LTX_RETURN_IF_ERROR(CheckBlendBatch(a, b, weights));
-  LTX_ASSIGN_OR_RETURN(Tensor y, NewLike(a));
-  // One launch a row: batches are small, and no weights need to travel to the device.
-  for (int64_t row = 0; row < a.dim(0); ++row) {
-    LTX_ASSIGN_OR_RETURN(const Tensor a_row, a.Rows(row, row + 1));
-    LTX_ASSIGN_OR_RETURN(const Tensor y_row, y.Rows(row, row + 1));
-    Tensor b_row;
-    if (b.defined()) {
-      LTX_ASSIGN_OR_RETURN(b_row, b.Rows(row, row + 1));
-    }
-    LaunchBlend(a.dtype(), a_row.raw(), b_row.raw(), weights[row], y_row.raw(),
-                a_row.num_elements(), context_->stream());
-  }
-  return Launched("BlendBatch", y);
-}
-
 absl::StatusOr<Tensor> CudaDevice::AddSpatialNoise(const Tensor& x, const Tensor& draw,
                                                    const Tensor& channel_scale) {
   LTX_RETURN_IF_ERROR(CheckSpatialNoise(x, draw, channel_scale));

@@ -62,12 +62,6 @@ struct GeluTanhMulFn {
   }
 };
 
-struct BlendFn {
-  float weight;
-  float rest;
-  __device__ float operator()(const float* v, int64_t) const { return v[0] * weight + v[1] * rest; }
-};
-
 template <Activation kActivation>
 struct ApplyFn {
   __device__ float operator()(const float* v, int64_t) const { return Activate<kActivation>(v[0]); }
@@ -251,15 +245,6 @@ void LaunchNormalizeChannels(DType dtype, const void* x, const void* mean, const
                        NormalizeFn<T>{static_cast<const T*>(mean), static_cast<const T*>(std)},
                        stream);
   });
-}
-
-void LaunchBlend(DType dtype, const void* a, const void* b, float weight, void* y, int64_t count,
-                 cudaStream_t stream) {
-  if (b == nullptr) {
-    LaunchScale(dtype, weight, a, y, count, stream);
-  } else {
-    LaunchMap(dtype, a, b, y, count, BlendFn{weight, 1.0f - weight}, stream);
-  }
 }
 
 void LaunchAddSpatialNoise(DType dtype, const void* x, const void* draw, const void* channel_scale,

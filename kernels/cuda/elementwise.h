@@ -42,9 +42,6 @@ void LaunchScaleShiftChannels(DType dtype, const void* x, const void* scale, con
                               void* y, int64_t rows, int64_t channels, cudaStream_t stream);
 void LaunchNormalizeChannels(DType dtype, const void* x, const void* mean, const void* std, void* y,
                              int64_t rows, int64_t channels, cudaStream_t stream);
-/// a * weight + b * (1 - weight), or a * weight with a null b.
-void LaunchBlend(DType dtype, const void* a, const void* b, float weight, void* y, int64_t count,
-                 cudaStream_t stream);
 /// x [rows, channels] with rows in the order of `positions` draws, over and over.
 void LaunchAddSpatialNoise(DType dtype, const void* x, const void* draw, const void* channel_scale,
                            void* y, int64_t rows, int64_t positions, int64_t channels,

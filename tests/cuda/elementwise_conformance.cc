@@ -90,12 +90,6 @@ TEST_F(Elementwise, ByChannel) {
       }
       Check("NormalizeChannels " + at, {x, s, c}, kExact,
             [](Device& d, Operands t) { return d.NormalizeChannels(t[0], t[1], t[2]); });
-      std::vector<float> weights(shape.dim(0));
-      for (size_t i = 0; i < weights.size(); ++i) weights[i] = 0.3f * static_cast<float>(i);
-      Check("BlendBatch " + at, {x, Normal(shape, dtype)}, kExact,
-            [&](Device& d, Operands t) { return d.BlendBatch(t[0], t[1], weights); });
-      Check("BlendBatch " + at, {x}, kExact,
-            [&](Device& d, Operands t) { return d.BlendBatch(t[0], Tensor(), weights); });
     }
     for (const int64_t bins : {1, 5, 64, 257}) {
       Check(absl::StrCat("Magnitude ", bins, " ", DTypeName(dtype)),
