@@ -69,4 +69,23 @@ absl::StatusOr<ConvAxis> MakeConvAxis(int axis, int64_t input, int64_t kernel,
   return result;
 }
 
+absl::StatusOr<TransposedConv> MakeTransposedConv(int64_t input, int64_t kernel, int64_t stride,
+                                                  int64_t padding) {
+  if (stride < 1 || padding < 0) {
+    return absl::InternalError(absl::StrCat("stride ", stride, " must be positive and padding ",
+                                            padding, " not negative"));
+  }
+  const int64_t first = padding / stride;
+  TransposedConv result;
+  result.length =
+      input == 0 ? 0 : std::max<int64_t>(0, (input - 1) * stride - 2 * padding + kernel);
+  result.phase.input = input;
+  result.phase.output = result.length == 0 ? 0 : (result.length - 1 + padding) / stride + 1 - first;
+  result.phase.kernel = (kernel + stride - 1) / stride;
+  result.phase.dilation = -1;
+  result.phase.pad_before = -first;
+  result.crop = padding - first * stride;
+  return result;
+}
+
 }  // namespace ltx

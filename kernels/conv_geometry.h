@@ -54,6 +54,23 @@ struct ConvGeometry {
 absl::StatusOr<ConvAxis> MakeConvAxis(int axis, int64_t input, int64_t kernel,
                                       const AxisGeometry& geometry);
 
+/// A transposed convolution over one axis. Output u = q * stride + f - padding, 0 <= f < stride, is
+/// the sum over i of x[q - i] with tap f + i * stride: a plain convolution over q with taps running
+/// backwards, for each phase f.
+struct TransposedConv {
+  /// Output extent over all phases: (input - 1) stride - 2 padding + kernel; 0 if that is not
+  /// positive or the input is empty.
+  int64_t length = 0;
+  /// The convolution of one phase.
+  ConvAxis phase;
+  /// Outputs that the phases have in front of the first one that counts.
+  int64_t crop = 0;
+};
+
+/// INTERNAL naming the numbers if `stride` is below one or `padding` negative.
+absl::StatusOr<TransposedConv> MakeTransposedConv(int64_t input, int64_t kernel, int64_t stride,
+                                                  int64_t padding);
+
 /// INTERNAL unless `before` and `after` elements can be had from an axis of `extent` in this mode.
 absl::Status CheckPadding(int axis, int64_t extent, int64_t before, int64_t after, PadMode mode);
 

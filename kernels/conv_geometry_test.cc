@@ -1,5 +1,7 @@
 #include "kernels/conv_geometry.h"
 
+#include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -57,6 +59,43 @@ TEST(ConvGeometryTest, ImpossibleGeometriesAreRefused) {
   EXPECT_EQ(code(4, 3, geometry), absl::StatusCode::kOk);
   geometry.pad_mode = PadMode::kReplicate;
   EXPECT_EQ(code(0, 3, geometry), absl::StatusCode::kInternal);
+}
+
+TEST(ConvGeometryTest, PhasesOfATransposedConvolutionReadWhatTheySum) {
+  for (const int64_t stride : {1, 2, 3, 5}) {
+    for (const int64_t kernel : {1, 2, 3, 4, 7}) {
+      for (const int64_t padding : {0, 1, 2, 4}) {
+        const int64_t input = 6;
+        const auto made = MakeTransposedConv(input, kernel, stride, padding);
+        ASSERT_TRUE(made.ok()) << made.status();
+        const ConvAxis& phase = made->phase;
+        ASSERT_EQ(made->length, std::max<int64_t>(0, (input - 1) * stride - 2 * padding + kernel));
+        EXPECT_GE(phase.output * stride - made->crop, made->length);
+        for (int64_t u = 0; u < made->length; ++u) {
+          // Scattering: x[p] times tap k stands at p * stride + k - padding.
+          std::vector<std::pair<int64_t, int64_t>> expected;
+          for (int64_t k = kernel - 1; k >= 0; --k) {
+            const int64_t at = u + padding - k;
+            if (at >= 0 && at % stride == 0 && at / stride < input) {
+              expected.push_back({at / stride, k});
+            }
+          }
+          std::vector<std::pair<int64_t, int64_t>> gathered;
+          const int64_t f = (u + made->crop) % stride;
+          for (int64_t i = phase.kernel - 1; i >= 0; --i) {
+            const int64_t from = phase.Position((u + made->crop) / stride, i);
+            const int64_t k = f + i * stride;
+            if (k < kernel && from >= 0 && from < input) gathered.push_back({from, k});
+          }
+          EXPECT_EQ(gathered, expected) << "output " << u << " stride " << stride << " kernel "
+                                        << kernel << " padding " << padding;
+        }
+      }
+    }
+  }
+  EXPECT_EQ(MakeTransposedConv(0, 4, 2, 0)->length, 0);
+  EXPECT_EQ(MakeTransposedConv(4, 4, 0, 0).status().code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(MakeTransposedConv(4, 4, 2, -1).status().code(), absl::StatusCode::kInternal);
 }
 
 }  // namespace

@@ -142,11 +142,11 @@ absl::StatusOr<ConvWeight> ShapeDevice::PrepareConvTranspose1d(const Tensor& wei
 absl::StatusOr<Tensor> ShapeDevice::ConvTranspose1d(const Tensor& x, const ConvWeight& weight,
                                                     int64_t stride, int64_t padding) {
   const int64_t kernel = weight.kernel.dim(0);
-  const int64_t length =
-      x.dim(1) == 0 ? 0 : std::max<int64_t>(0, (x.dim(1) - 1) * stride - 2 * padding + kernel);
+  LTX_ASSIGN_OR_RETURN(const TransposedConv transposed,
+                       MakeTransposedConv(x.dim(1), kernel, stride, padding));
   ConvSize size;
   size.batch = x.dim(0);
-  size.output = {1, 1, length == 0 ? 0 : (length - 1 + padding) / stride + 1 - padding / stride};
+  size.output = {1, 1, transposed.phase.output};
   size.in_channels = weight.in_channels;
   size.out_channels = weight.out_channels;
   size.taps = kernel;
@@ -154,7 +154,8 @@ absl::StatusOr<Tensor> ShapeDevice::ConvTranspose1d(const Tensor& x, const ConvW
   size.dtype = x.dtype();
   work_.products += static_cast<double>(x.dim(0) * x.dim(1)) *
                     static_cast<double>(kernel * size.in_channels * size.out_channels);
-  return Result({x.dim(0), length, weight.out_channels}, x.dtype(), op_scratch().Conv(size));
+  return Result({x.dim(0), transposed.length, weight.out_channels}, x.dtype(),
+                op_scratch().Conv(size));
 }
 
 // --- Normalisation and attention --------------------------------------------------------------

@@ -111,30 +111,17 @@ absl::StatusOr<Tensor> CpuDevice::Conv(const Tensor& x, const ConvWeight& weight
 absl::StatusOr<Tensor> CpuDevice::ConvTranspose1d(const Tensor& x, const ConvWeight& weight,
                                                   int64_t stride, int64_t padding) {
   LTX_RETURN_IF_ERROR(CheckPackedInput("ConvTranspose1d", x, weight, /*transposed=*/true));
-  if (stride < 1 || padding < 0) {
-    return OperandError(
-        "ConvTranspose1d",
-        absl::StrCat("stride ", stride, " must be positive and padding ", padding, " not negative"),
-        {&x});
+  const auto transposed = MakeTransposedConv(x.dim(1), weight.kernel.dim(0), stride, padding);
+  if (!transposed.ok()) {
+    return OperandError("ConvTranspose1d", transposed.status().message(), {&x});
   }
-  const int64_t kernel = weight.kernel.dim(0);
-  const int64_t length = (x.dim(1) - 1) * stride - 2 * padding + kernel;
-  const Shape shape = {x.dim(0), x.dim(1) == 0 ? 0 : std::max<int64_t>(0, length),
-                       weight.out_channels};
-  // Output u = q * stride + f - padding, 0 <= f < stride, is the sum over i of x[q - i] with tap
-  // f + i * stride: a plain convolution over q with taps running backwards, for each phase f.
+  const Shape shape = {x.dim(0), transposed->length, weight.out_channels};
   ConvTask task;
-  ConvAxis& axis = task.geometry.axes[2];
-  const int64_t first = padding / stride;
-  axis.input = x.dim(1);
-  axis.output = shape.dim(1) == 0 ? 0 : (shape.dim(1) - 1 + padding) / stride + 1 - first;
-  axis.kernel = (kernel + stride - 1) / stride;
-  axis.dilation = -1;
-  axis.pad_before = -first;
+  task.geometry.axes[2] = transposed->phase;
   task.geometry.batch = x.dim(0);
   task.geometry.channels = weight.in_channels;
   task.phases = stride;
-  task.crop = (padding - first * stride) * weight.out_channels;
+  task.crop = transposed->crop * weight.out_channels;
   return RunConvTask(x, weight, shape, task);
 }
 

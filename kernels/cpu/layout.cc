@@ -7,6 +7,7 @@
 #include "kernels/cpu/cpu_device.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/strided_copy.h"
+#include "kernels/dispatch_width.h"
 #include "kernels/layout_shapes.h"
 #include "kernels/status_macros.h"
 

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "kernels/cpu/parallel.h"
+#include "kernels/dispatch_width.h"
 
 namespace ltx::cpu {
 namespace {

@@ -18,21 +18,6 @@ struct StridedAxis {
 void StridedCopy(int threads, const void* from, absl::Span<const StridedAxis> axes,
                  int64_t element_bytes, void* to);
 
-/// Calls body with a zero of an unsigned type of this width (1, 2, 4 or 8 bytes).
-template <typename Body>
-auto DispatchWidth(int64_t bytes, const Body& body) {
-  switch (bytes) {
-    case 1:
-      return body(uint8_t{0});
-    case 2:
-      return body(uint16_t{0});
-    case 4:
-      return body(uint32_t{0});
-    default:
-      return body(uint64_t{0});
-  }
-}
-
 }  // namespace ltx::cpu
 
 #endif  // LTX_KERNELS_CPU_STRIDED_COPY_H_

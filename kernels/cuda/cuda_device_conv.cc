@@ -73,6 +73,11 @@ ConvTileTask TileTaskFor(const ConvGatherTask& gather) {
 }
 
 /// Input positions that the kernel reaches along an axis.
+GatherAxis GatherAxisOf(const ConvAxis& axis) {
+  return {axis.input,    axis.output,     axis.kernel,  axis.stride,
+          axis.dilation, axis.pad_before, axis.pad_mode};
+}
+
 int64_t ReachOf(const GatherAxis& axis) {
   return (axis.output - 1) * axis.stride + axis.dilation * (axis.kernel - 1) + 1;
 }
@@ -148,8 +153,7 @@ absl::StatusOr<Tensor> CudaDevice::Conv(const Tensor& x, const ConvWeight& weigh
   for (int i = 0; i < spatial; ++i) {
     auto placed = MakeConvAxis(i, x.dim(i + 1), weight.kernel.dim(i), options.axes[i]);
     if (!placed.ok()) return OperandError("Conv", placed.status().message(), {&x});
-    axes[3 - spatial + i] = {placed->input,    placed->output,     placed->kernel,  placed->stride,
-                             placed->dilation, placed->pad_before, placed->pad_mode};
+    axes[3 - spatial + i] = GatherAxisOf(*placed);
     shape.set_dim(i + 1, placed->output);
   }
   shape.set_dim(-1, weight.out_channels);
@@ -208,31 +212,18 @@ absl::StatusOr<Tensor> CudaDevice::ConvTranspose1d(const Tensor& x, const ConvWe
                                                    int64_t stride, int64_t padding) {
   LTX_ASSIGN_OR_RETURN(const CudaConv* conv,
                        PreparedFor("ConvTranspose1d", x, weight, /*transposed=*/true));
-  if (stride < 1 || padding < 0) {
-    return OperandError(
-        "ConvTranspose1d",
-        absl::StrCat("stride ", stride, " must be positive and padding ", padding, " not negative"),
-        {&x});
+  const auto transposed = MakeTransposedConv(x.dim(1), weight.kernel.dim(0), stride, padding);
+  if (!transposed.ok()) {
+    return OperandError("ConvTranspose1d", transposed.status().message(), {&x});
   }
-  const int64_t kernel = weight.kernel.dim(0);
-  const int64_t length = (x.dim(1) - 1) * stride - 2 * padding + kernel;
-  const Shape shape = {x.dim(0), x.dim(1) == 0 ? 0 : std::max<int64_t>(0, length),
-                       weight.out_channels};
+  const Shape shape = {x.dim(0), transposed->length, weight.out_channels};
   LTX_ASSIGN_OR_RETURN(Tensor y, Allocate(shape, x.dtype(), MemoryOwner::kActivations));
   if (y.num_elements() == 0) return y;
   ConvGatherTask task = GatherTaskFor(x, *conv, weight, y);
-  // Output u = q * stride + f - padding, 0 <= f < stride, is the sum over i of x[q - i] with tap
-  // f + i * stride: a plain convolution over q with taps running backwards, for each phase f.
-  GatherAxis& axis = task.axes[2];
-  const int64_t first = padding / stride;
-  axis.input = x.dim(1);
-  axis.output = (shape.dim(1) - 1 + padding) / stride + 1 - first;
-  axis.kernel = (kernel + stride - 1) / stride;
-  axis.dilation = -1;
-  axis.pad_before = -first;
+  task.axes[2] = GatherAxisOf(transposed->phase);
   task.phases = stride;
-  task.crop = padding - first * stride;
-  task.phase_taps = kernel;
+  task.crop = transposed->crop;
+  task.phase_taps = weight.kernel.dim(0);
   task.phase_output = shape.dim(1);
   LTX_RETURN_IF_CUDA_ERROR(LaunchConvGather(task, context_->stream()));
   return y;

@@ -1,25 +1,11 @@
 #include "kernels/cuda/layout.h"
 #include "kernels/cuda/row_copy.cuh"
+#include "kernels/dispatch_width.h"
 
 // The operations of layout.h that move single elements.
 
 namespace ltx::cuda {
 namespace {
-
-/// Calls body with a zero of an unsigned type of this width.
-template <typename Body>
-void DispatchWidth(int64_t bytes, const Body& body) {
-  switch (bytes) {
-    case 1:
-      return body(uint8_t{0});
-    case 2:
-      return body(uint16_t{0});
-    case 4:
-      return body(uint32_t{0});
-    default:
-      return body(uint64_t{0});
-  }
-}
 
 struct Axes {
   CopyAxis of[kMaxCopyAxes];
