@@ -44,53 +44,54 @@ absl::Status ScheduleConstants(const GoldenCase&, const GoldenContext&, GoldenOu
   return absl::OkStatus();
 }
 
-absl::Status Ltx2Schedules(const GoldenCase& golden, const GoldenContext&, GoldenOutputs* outputs) {
+/// "sigmas.<i>" from the i-th entry of params.cases and its number of steps.
+absl::Status EachSchedule(
+    const GoldenCase& golden, GoldenOutputs* outputs,
+    const std::function<absl::StatusOr<std::vector<float>>(const json&, int)>& schedule) {
   LTX_ASSIGN_OR_RETURN(const json cases, ParamCases(golden));
   for (size_t i = 0; i < cases.size(); ++i) {
+    LTX_ASSIGN_OR_RETURN(const std::vector<float> sigmas,
+                         schedule(cases[i], cases[i].value("steps", 0)));
+    SetSigmas(absl::StrCat("sigmas.", i), sigmas, outputs);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Ltx2Schedules(const GoldenCase& golden, const GoldenContext&, GoldenOutputs* outputs) {
+  return EachSchedule(golden, outputs, [](const json& params, int steps) {
     sampling::Ltx2ScheduleOptions options;
-    options.max_shift = ParamOr(cases[i], "max_shift", options.max_shift);
-    options.base_shift = ParamOr(cases[i], "base_shift", options.base_shift);
-    options.stretch = ParamOr(cases[i], "stretch", options.stretch);
-    options.terminal = ParamOr(cases[i], "terminal", options.terminal);
-    options.tokens = ParamOr(cases[i], "default_number_of_tokens", options.tokens);
-    const auto shape = ParamOr(cases[i], "latent_shape", std::vector<int64_t>());
+    options.max_shift = ParamOr(params, "max_shift", options.max_shift);
+    options.base_shift = ParamOr(params, "base_shift", options.base_shift);
+    options.stretch = ParamOr(params, "stretch", options.stretch);
+    options.terminal = ParamOr(params, "terminal", options.terminal);
+    options.tokens = ParamOr(params, "default_number_of_tokens", options.tokens);
+    const auto shape = ParamOr(params, "latent_shape", std::vector<int64_t>());
     if (shape.size() > 2) {
       options.tokens =
           std::accumulate(shape.begin() + 2, shape.end(), int64_t{1}, std::multiplies<int64_t>());
     }
-    LTX_ASSIGN_OR_RETURN(const auto sigmas,
-                         sampling::Ltx2Schedule(cases[i].value("steps", 0), options));
-    SetSigmas(absl::StrCat("sigmas.", i), sigmas, outputs);
-  }
-  return absl::OkStatus();
+    return sampling::Ltx2Schedule(steps, options);
+  });
 }
 
 absl::Status LinearQuadraticSchedules(const GoldenCase& golden, const GoldenContext&,
                                       GoldenOutputs* outputs) {
-  LTX_ASSIGN_OR_RETURN(const json cases, ParamCases(golden));
-  for (size_t i = 0; i < cases.size(); ++i) {
+  return EachSchedule(golden, outputs, [](const json& params, int steps) {
     sampling::LinearQuadraticScheduleOptions options;
-    options.threshold_noise = ParamOr(cases[i], "threshold_noise", options.threshold_noise);
-    const int linear_steps = ParamOr(cases[i], "linear_steps", -1);
+    options.threshold_noise = ParamOr(params, "threshold_noise", options.threshold_noise);
+    const int linear_steps = ParamOr(params, "linear_steps", -1);
     if (linear_steps >= 0) options.linear_steps = linear_steps;
-    LTX_ASSIGN_OR_RETURN(const auto sigmas,
-                         sampling::LinearQuadraticSchedule(cases[i].value("steps", 0), options));
-    SetSigmas(absl::StrCat("sigmas.", i), sigmas, outputs);
-  }
-  return absl::OkStatus();
+    return sampling::LinearQuadraticSchedule(steps, options);
+  });
 }
 
 absl::Status BetaSchedules(const GoldenCase& golden, const GoldenContext&, GoldenOutputs* outputs) {
-  LTX_ASSIGN_OR_RETURN(const json cases, ParamCases(golden));
-  for (size_t i = 0; i < cases.size(); ++i) {
+  return EachSchedule(golden, outputs, [](const json& params, int steps) {
     sampling::BetaScheduleOptions options;
-    options.alpha = ParamOr(cases[i], "alpha", options.alpha);
-    options.beta = ParamOr(cases[i], "beta", options.beta);
-    LTX_ASSIGN_OR_RETURN(const auto sigmas,
-                         sampling::BetaSchedule(cases[i].value("steps", 0), options));
-    SetSigmas(absl::StrCat("sigmas.", i), sigmas, outputs);
-  }
-  return absl::OkStatus();
+    options.alpha = ParamOr(params, "alpha", options.alpha);
+    options.beta = ParamOr(params, "beta", options.beta);
+    return sampling::BetaSchedule(steps, options);
+  });
 }
 
 /// The state `prefix`latent, `prefix`clean, `prefix`denoise_mask of a case.
