@@ -1,11 +1,13 @@
 #include "tests/end_to_end/server_process.h"
 
 #include <algorithm>
+#include <csignal>
 #include <sstream>
 #include <utility>
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
 #include "kernels/status_macros.h"
 
 namespace ltx::testing {
@@ -32,6 +34,15 @@ absl::StatusOr<std::unique_ptr<ServerProcess>> ServerProcess::StartModel(
 
 ServerProcess::ServerProcess(std::unique_ptr<Subprocess> process, std::string address)
     : process_(std::move(process)), address_(std::move(address)) {}
+
+ServerProcess::~ServerProcess() {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  // Leaks are looked for at the end of a program, and ending is where threads meet.
+  process_->Signal(SIGTERM);
+  const absl::StatusOr<ExitResult> exit = process_->Wait(kStartLimit);
+  if (!exit.ok()) ADD_FAILURE() << exit.status();
+#endif
+}
 
 std::vector<std::string> ServerProcess::ClientArguments(
     const std::string& command, const std::vector<std::string>& arguments) const {

@@ -30,6 +30,11 @@ class ServerProcess {
   static absl::StatusOr<std::unique_ptr<ServerProcess>> StartModel(
       const std::string& model, const std::vector<std::string>& flags);
 
+  /// Kills the server, if it still runs; under a sanitizer lets it end by itself.
+  ~ServerProcess();
+  ServerProcess(const ServerProcess&) = delete;
+  ServerProcess& operator=(const ServerProcess&) = delete;
+
   /// HOST:PORT.
   const std::string& address() const { return address_; }
   Subprocess& process() { return *process_; }

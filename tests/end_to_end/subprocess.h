@@ -29,7 +29,8 @@ class Subprocess {
   /// `arguments[0]` is the path of the program. INTERNAL if it cannot be started.
   static absl::StatusOr<std::unique_ptr<Subprocess>> Start(
       const std::vector<std::string>& arguments);
-  /// Kills it, if it still runs, and reaps it.
+  /// Kills it, if it still runs, and reaps it. Fails the test if a sanitizer has reported something
+  /// (builds with --config=asan or tsan).
   ~Subprocess();
   Subprocess(const Subprocess&) = delete;
   Subprocess& operator=(const Subprocess&) = delete;
