@@ -17,8 +17,8 @@ absl::StatusOr<std::unique_ptr<LoopbackServices>> LoopbackServices::Start(
                        JobManager::Create(options.jobs, options.hooks));
   LTX_ASSIGN_OR_RETURN(std::unique_ptr<Authenticator> authenticator,
                        Authenticator::Create(options.authentication));
-  auto services = absl::WrapUnique(new LoopbackServices(std::move(options), std::move(jobs),
-                                                        std::move(authenticator), backend));
+  auto services = absl::WrapUnique(
+      new LoopbackServices(std::move(options), std::move(jobs), std::move(authenticator), backend));
   if (services->server_ == nullptr) return absl::InternalError("the server does not start");
   return services;
 }

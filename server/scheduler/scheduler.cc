@@ -141,8 +141,8 @@ void Scheduler::Drain(absl::Duration grace) {
   absl::MutexLock lock(&mutex_);
   const auto idle = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     return ending_ == 0 && std::all_of(slots_.begin(), slots_.end(), [](const Slot& slot) {
-      return slot.running == nullptr && slot.suspended == nullptr;
-    });
+             return slot.running == nullptr && slot.suspended == nullptr;
+           });
   };
   if (mutex_.AwaitWithTimeout(absl::Condition(&idle), grace)) return;
   for (const auto& [id, entry] : entries_) entry->cancellation.Abandon();

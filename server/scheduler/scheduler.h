@@ -52,8 +52,8 @@ struct SchedulerOptions {
   int devices = 1;
   /// Batch jobs have the time that interactive ones leave. Where that was none while interactive
   /// jobs used the device for so many seconds, the next batch job is treated as interactive to its
-  /// end. Thus a batch job starts, or goes on, at least that often, and interactive jobs wait for no
-  /// more than one of them in that time. 0: batch jobs wait as long as there are others.
+  /// end. Thus a batch job starts, or goes on, at least that often, and interactive jobs wait for
+  /// no more than one of them in that time. 0: batch jobs wait as long as there are others.
   double batch_ageing_seconds = 600;
 };
 

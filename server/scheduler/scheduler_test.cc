@@ -334,9 +334,9 @@ class InteractiveLoad {
                                          if (count_ < kMost && !enough_()) SubmitNext();
                                          return absl::OkStatus();
                                        }};
-    const absl::Status status = scheduler_->Submit(
-        Spec(id, JobClass::kInteractive, "hasty"), std::make_unique<FakeTask>(id, options, nullptr),
-        std::make_shared<JournalListener>(id, journal_));
+    const absl::Status status = scheduler_->Submit(Spec(id, JobClass::kInteractive, "hasty"),
+                                                   std::make_unique<FakeTask>(id, options, nullptr),
+                                                   std::make_shared<JournalListener>(id, journal_));
     EXPECT_TRUE(status.ok()) << status;
   }
 

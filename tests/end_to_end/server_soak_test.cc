@@ -94,8 +94,8 @@ TEST(ServerSoakTest, ManyClips) {
     std::printf("resident after clip %zu: %.1f MB\n", clip,
                 static_cast<double>(resident[clip - 1]) / 1e6);
   }
-  std::printf("slope: %.0f bytes a clip, of the last two thirds %.0f\nledger:\n%s",
-              Slope(resident), Slope({resident.begin() + third, resident.end()}), idle.c_str());
+  std::printf("slope: %.0f bytes a clip, of the last two thirds %.0f\nledger:\n%s", Slope(resident),
+              Slope({resident.begin() + third, resident.end()}), idle.c_str());
   EXPECT_LE(late - early, kResidentGrowth);
 }
 

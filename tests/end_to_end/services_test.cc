@@ -35,9 +35,9 @@ v1::GenerateVideoRequest Request(const std::string& prompt) {
   return request;
 }
 
-/// What clients see of the services while jobs wait, run and end, over an engine whose units last as
-/// long as a test wants. Jobs of the prompt "held" stay in their first unit until Release(), those of
-/// "endless" have a unit every millisecond and no last one; others are done at once.
+/// What clients see of the services while jobs wait, run and end, over an engine whose units last
+/// as long as a test wants. Jobs of the prompt "held" stay in their first unit until Release(),
+/// those of "endless" have a unit every millisecond and no last one; others are done at once.
 class ServicesTest : public ::testing::Test {
  protected:
   ServicesTest() {
@@ -241,8 +241,7 @@ TEST_F(ServicesTest, DeadlineOfAWaitingJob) {
   const auto running = Hold();
   const auto late = Call("late", absl::Now() + kDeadline);
   EXPECT_EQ(late->Join().status().code(), absl::StatusCode::kDeadlineExceeded);
-  const v1::Job job =
-      AwaitAnyOf(late->id(), {v1::JOB_STATE_REFUSED, v1::JOB_STATE_CANCELLED});
+  const v1::Job job = AwaitAnyOf(late->id(), {v1::JOB_STATE_REFUSED, v1::JOB_STATE_CANCELLED});
   EXPECT_FALSE(job.has_start_time());
   EXPECT_FALSE(running->ended());
 }

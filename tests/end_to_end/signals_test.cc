@@ -28,8 +28,7 @@ constexpr absl::Duration kExitLimit = absl::Seconds(60);
 class SignalsTest : public ::testing::Test {
  protected:
   void StartServer(const std::vector<std::string>& flags = {}) {
-    auto server =
-        ServerProcess::StartModel(LargeModel(), Join({"--work-dir", work_dir_}, flags));
+    auto server = ServerProcess::StartModel(LargeModel(), Join({"--work-dir", work_dir_}, flags));
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
   }

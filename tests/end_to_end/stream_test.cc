@@ -139,9 +139,9 @@ TEST_F(StreamTest, ACancelledJobLeavesNothingAndTheClientGoesOn) {
   const auto stopped = client.Generate(EndlessRequest(1), File("stopped.mp4"), options);
   EXPECT_EQ(stopped.status().code(), absl::StatusCode::kCancelled) << stopped.status();
   EXPECT_THAT(ListFolder(folder_), IsEmpty());
-  EXPECT_EQ(server_->process().WaitForErr("job " + id + ": ended JOB_STATE_CANCELLED",
-                                          absl::Seconds(60)),
-            absl::OkStatus());
+  EXPECT_EQ(
+      server_->process().WaitForErr("job " + id + ": ended JOB_STATE_CANCELLED", absl::Seconds(60)),
+      absl::OkStatus());
   const v1::HealthResponse health = ReadHealth(address());
   EXPECT_EQ(health.queue().cancelled_jobs(), cancelled + 1);
   EXPECT_EQ(server_->CountLogLines("job " + id + ": stage1 8/8"), 0);
