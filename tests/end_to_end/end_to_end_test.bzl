@@ -23,6 +23,7 @@ def end_to_end_test(
         srcs = srcs or [name + ".cc"],
         deps = [
             ":background_job",
+            ":limit",
             ":server_process",
             ":subprocess",
             ":wire_calls",

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "kernels/status_macros.h"
+#include "tests/end_to_end/limit.h"
 
 namespace ltx::testing {
 
@@ -25,7 +26,7 @@ absl::StatusOr<std::unique_ptr<ServerProcess>> ServerProcess::StartModel(
   LTX_ASSIGN_OR_RETURN(std::unique_ptr<Subprocess> process,
                        Subprocess::Start(Join(std::move(arguments), flags)));
   const std::string announcement = "listening on ";
-  LTX_RETURN_IF_ERROR(process->WaitForOut("\n", kStartLimit));
+  LTX_RETURN_IF_ERROR(process->WaitForOut("\n", kLimit));
   const std::string out = process->Out();
   if (out.rfind(announcement, 0) != 0) {
     return absl::InternalError(absl::StrCat("unexpected output: ", out));
@@ -41,7 +42,7 @@ ServerProcess::~ServerProcess() {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   // Leaks are looked for at the end of a program, and ending is where threads meet.
   process_->Signal(SIGTERM);
-  const absl::StatusOr<ExitResult> exit = process_->Wait(kStartLimit);
+  const absl::StatusOr<ExitResult> exit = process_->Wait(kLimit);
   if (!exit.ok()) ADD_FAILURE() << exit.status();
 #endif
 }

@@ -15,9 +15,6 @@ inline constexpr char kServerProgram[] = "server/ltx_server";
 inline constexpr char kClientProgram[] = "client/ltx";
 inline constexpr char kTinyModel[] = "models/ltx-tiny";
 
-/// Far above what starting ltx-tiny takes, even on a busy machine.
-inline constexpr absl::Duration kStartLimit = absl::Seconds(60);
-
 /// A real ltx_server with ltx-tiny on a port of its own.
 class ServerProcess {
  public:

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "tests/end_to_end/limit.h"
 
 namespace ltx::testing {
 
@@ -72,8 +73,7 @@ struct ProgramResult {
 };
 
 /// Runs a program to its end, or kills it after `limit` and fails the test.
-ProgramResult RunProgram(const std::vector<std::string>& arguments,
-                         absl::Duration limit = absl::Seconds(60));
+ProgramResult RunProgram(const std::vector<std::string>& arguments, absl::Duration limit = kLimit);
 
 /// A fresh empty folder below the test's temporary folder.
 std::string MakeFolder();
