@@ -174,7 +174,7 @@ TEST_F(GovernorTest, HealthShowsTheBaselineApart) {
 
 TEST(GovernorStartTest, CalibratesOnceAndRemembers) {
   const std::string state = MakeFolder();
-  const std::vector<std::string> flags = {"--state-dir", state, "--calibration-seconds", "30"};
+  const std::vector<std::string> flags = {"--state-dir", state, "--calibration-seconds", "600"};
   {
     auto server = ServerProcess::Start(flags);
     ASSERT_TRUE(server.ok()) << server.status();
