@@ -66,7 +66,7 @@ class ConditionServiceTest : public ::testing::Test {
     server_.reset();
     conditions_.reset();
     // The store may go now: no upload that was cut off is still about to give its room back.
-    if (store_ != nullptr) EXPECT_EQ(store_->Read().uploads, 0);
+    EXPECT_EQ(store_ == nullptr ? 0 : store_->Read().uploads, 0);
     store_.reset();
     EXPECT_EQ(ledger_.Read().total.live_bytes, 0);
   }
