@@ -151,7 +151,7 @@ absl::Status GenerationTask::AdvanceEngine() {
   const auto index = static_cast<size_t>(job_->completed());
   const uint64_t cache_hits = model_->prompt_cache_stats().hits;
   LTX_ASSIGN_OR_RETURN(const pipeline::UnitReport unit, job_->Advance());
-  spdlog::debug("{} {}/{} took {:.3f} s", std::string(pipeline::PhaseName(unit.unit.phase)),
+  spdlog::debug("{} {}/{} took {:.4f} s", std::string(pipeline::PhaseName(unit.unit.phase)),
                 unit.unit.index, unit.unit.count, unit.seconds);
   if (unit.unit.phase == pipeline::Phase::kStage1 || unit.unit.phase == pipeline::Phase::kStage2) {
     metrics_->ObserveStepSeconds(plan_->verdict.rung,
