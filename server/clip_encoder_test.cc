@@ -32,12 +32,13 @@ class ClipEncoderTest : public ::testing::Test {
   HostBytes Part(int64_t first, int64_t count) {
     return *HostBytes::Of(*device_, Frames(first, count));
   }
-  std::unique_ptr<ClipEncoder> Start() {
+  static media::Mp4Options Options() {
     media::Mp4Options options;
     options.width = kWidth;
     options.height = kHeight;
-    return *ClipEncoder::Start(path_, options);
+    return options;
   }
+  std::unique_ptr<ClipEncoder> Start() { return *ClipEncoder::Start(path_, Options()); }
   std::string File() const {
     std::ifstream file(path_, std::ios::binary);
     return std::string((std::istreambuf_iterator<char>(file)), {});
@@ -87,7 +88,7 @@ TEST_F(ClipEncoderTest, AbandonedItLeavesNeitherFileNorFrames) {
 }
 
 TEST_F(ClipEncoderTest, ErrorsAreReported) {
-  EXPECT_EQ(ClipEncoder::Start("/no/such/folder/c.mp4", {kWidth, kHeight}).status().code(),
+  EXPECT_EQ(ClipEncoder::Start("/no/such/folder/c.mp4", Options()).status().code(),
             absl::StatusCode::kNotFound);
   const auto encoder = Start();
   encoder->Add(Part(0, 1));
