@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "kernels/cuda/layout.h"
 #include "kernels/cuda/row_copy.cuh"
 #include "kernels/dispatch_width.h"
@@ -128,6 +130,71 @@ void LaunchTranspose(const void* from, const Axes& axes, int dense, int64_t elem
   });
 }
 
+/// Any order of axes, an element at a time: a thread makes one packet of the result and steps
+/// through the axes as an odometer does. The axes are the last of `axes.of`, the others have one
+/// element.
+template <typename T>
+__global__ void __launch_bounds__(kMapThreads)
+    GatherKernel(const T* from, T* to, int64_t elements, const __grid_constant__ Axes axes) {
+  constexpr int kCount = kPacketSize<T>;
+  const int64_t first = (int64_t{blockIdx.x} * kMapThreads + threadIdx.x) * kCount;
+  if (first >= elements) return;
+  int64_t index[kMaxCopyAxes];
+  int64_t offset = 0;
+  int64_t rest = first;
+#pragma unroll
+  for (int i = kMaxCopyAxes - 1; i >= 0; --i) {
+    const Division at = Divide(rest, axes.of[i].extent);
+    index[i] = at.remainder;
+    offset += at.remainder * axes.of[i].stride;
+    rest = at.quotient;
+  }
+  Packet<T, kCount> packet;
+#pragma unroll
+  for (int k = 0; k < kCount; ++k) {
+    if (first + k < elements) packet.values[k] = from[offset];
+    bool carries = true;
+#pragma unroll
+    for (int i = kMaxCopyAxes - 1; i >= 0; --i) {
+      if (!carries) continue;
+      offset += axes.of[i].stride;
+      carries = ++index[i] == axes.of[i].extent;
+      if (!carries) continue;
+      offset -= axes.of[i].extent * axes.of[i].stride;
+      index[i] = 0;
+    }
+  }
+  if (first + kCount <= elements) {
+    *reinterpret_cast<Packet<T, kCount>*>(to + first) = packet;
+    return;
+  }
+#pragma unroll
+  for (int k = 0; k < kCount; ++k) {
+    if (first + k < elements) to[first + k] = packet.values[k];
+  }
+}
+
+void LaunchGather(const void* from, const Axes& axes, int64_t elements, int64_t element_bytes,
+                  void* to, cudaStream_t stream) {
+  Axes last;
+  const int unused = kMaxCopyAxes - axes.count;
+  for (int i = 0; i < axes.count; ++i) last.of[unused + i] = axes.of[i];
+  last.count = kMaxCopyAxes;
+  DispatchWidth(element_bytes, [&](auto zero) {
+    using T = decltype(zero);
+    const int64_t per_block = int64_t{kMapThreads} * kPacketSize<T>;
+    const auto blocks = static_cast<unsigned>((elements + per_block - 1) / per_block);
+    GatherKernel<<<blocks, kMapThreads, 0, stream>>>(static_cast<const T*>(from),
+                                                     static_cast<T*>(to), elements, last);
+  });
+}
+
+/// Whether a transposition fills at least a quarter of its tiles.
+bool FillsTiles(int64_t lines, int64_t last) {
+  constexpr int64_t kEdge = kTile;
+  return std::min(lines, kEdge) * std::min(last, kEdge) * 4 >= kEdge * kEdge;
+}
+
 struct Parts {
   const void* of[kMaxInterleaveParts];
 };
@@ -207,9 +274,14 @@ void LaunchPermute(const void* from, std::array<CopyAxis, kMaxCopyAxes> axes, in
   if (elements == 0) return;
   Axes simple = Simplified(axes, count);
   if (simple.count > 0 && simple.of[simple.count - 1].stride != 1) {
+    const int64_t last = simple.of[simple.count - 1].extent;
     for (int i = 0; i < simple.count - 1; ++i) {
-      if (simple.of[i].stride != 1) continue;
+      if (simple.of[i].stride != 1 || !FillsTiles(simple.of[i].extent, last)) continue;
       LaunchTranspose(from, simple, i, element_bytes, to, stream);
+      return;
+    }
+    if (IsAligned16(to)) {
+      LaunchGather(from, simple, elements, element_bytes, to, stream);
       return;
     }
   }
