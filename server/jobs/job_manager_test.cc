@@ -188,7 +188,10 @@ TEST_F(JobManagerTest, FinishedJobsSurviveAStart) {
 TEST_F(JobManagerTest, AfterACrashUnfinishedJobsAreLostNotForgotten) {
   const std::shared_ptr<Job> done = MustSubmit(Request());
   WaitFor(*done, v1::JOB_STATE_SUCCEEDED);
-  const std::shared_ptr<Job> running = MustSubmit(Request("running", "key"), Held());
+  const std::string outputs = MakeFolder();
+  v1::GenerateVideoRequest writing = Request("running", "key");
+  writing.set_output_path(outputs + "/clip.mp4");
+  const std::shared_ptr<Job> running = MustSubmit(writing, Held());
   WaitFor(*running, v1::JOB_STATE_RUNNING);
   const std::shared_ptr<Job> waiting = MustSubmit(Request("waiting"));
   // What a kill leaves, with a clip that was being written and one whose record was not.
@@ -197,6 +200,8 @@ TEST_F(JobManagerTest, AfterACrashUnfinishedJobsAreLostNotForgotten) {
   std::ofstream(crashed + "/artifacts/" + running->id() + ".mp4") << "whole, but not told of";
   std::ofstream(crashed + "/artifacts/x.mp4.part-1-2") << "half";
   std::ofstream(crashed + "/jobs/x.json.part-1-2") << "{";
+  std::ofstream(outputs + "/clip.mp4.part-1-2") << "half";
+  std::ofstream(outputs + "/other.mp4.part-1-2") << "not ours";
   Release();
   WaitFor(*waiting, v1::JOB_STATE_SUCCEEDED);
 
@@ -219,8 +224,9 @@ TEST_F(JobManagerTest, AfterACrashUnfinishedJobsAreLostNotForgotten) {
   EXPECT_THAT(
       ListFolder(crashed + "/jobs"),
       UnorderedElementsAre(done->id() + ".json", running->id() + ".json", waiting->id() + ".json"));
+  EXPECT_THAT(ListFolder(outputs), ElementsAre("other.mp4.part-1-2"));
   // Its client was told to come back: the key makes a new job.
-  EXPECT_NE(MustSubmit(Request("running", "key"))->id(), running->id());
+  EXPECT_NE(MustSubmit(writing)->id(), running->id());
   // Told once: the next start does not lose them again.
   Open(options);
   EXPECT_EQ((*manager_->Find(running->id()))->state(), v1::JOB_STATE_FAILED);
