@@ -338,6 +338,42 @@ TEST_F(JobManagerTest, TheLastOwnerTakesTheJobAlong) {
   WaitFor(*detached, v1::JOB_STATE_SUCCEEDED);
 }
 
+TEST_F(JobManagerTest, ADetachedJobOutlivesTheDeadlineOfItsCall) {
+  const auto submit = [this](bool detach) {
+    JobManager::Submission submission;
+    submission.request = Request();
+    submission.request.set_detach(detach);
+    submission.tenant = "t";
+    submission.deadline = absl::Now() + absl::Milliseconds(50);
+    submission.make_task = [work = Held()](const std::string& id,
+                                           std::shared_ptr<GenerationSink> sink) {
+      return std::make_unique<FakeGeneration>(id, work, std::move(sink));
+    };
+    return manager_->Submit(std::move(submission)).value();
+  };
+  const std::shared_ptr<Job> detached = submit(true);
+  WaitFor(*detached, v1::JOB_STATE_RUNNING);
+  const std::shared_ptr<Job> waiting = submit(false);
+  // By then the deadline of the first has passed, too.
+  WaitFor(*waiting, v1::JOB_STATE_REFUSED);
+  Release();
+  WaitFor(*detached, v1::JOB_STATE_SUCCEEDED);
+}
+
+TEST_F(JobManagerTest, NoJobMayAskToWaitLongerThanTheServerLets) {
+  JobManagerOptions options = Options();
+  options.queue_timeout = absl::Milliseconds(20);
+  Open(options);
+  const std::shared_ptr<Job> running = MustSubmit(Request(), Held());
+  WaitFor(*running, v1::JOB_STATE_RUNNING);
+  v1::GenerateVideoRequest patient = Request();
+  patient.set_queue_timeout_seconds(3600);
+  const std::shared_ptr<Job> refused = MustSubmit(patient);
+  WaitFor(*refused, v1::JOB_STATE_REFUSED);
+  EXPECT_EQ(refused->Describe(true).error().reason(), kReasonQueueTimeout);
+  Release();
+}
+
 TEST_F(JobManagerTest, ListsInPagesNewestFirst) {
   std::vector<std::string> ids;
   for (int i = 0; i < 5; ++i) {
