@@ -344,7 +344,7 @@ TEST_F(JobManagerTest, ADetachedJobOutlivesTheDeadlineOfItsCall) {
     submission.request = Request();
     submission.request.set_detach(detach);
     submission.tenant = "t";
-    submission.deadline = absl::Now() + absl::Milliseconds(50);
+    submission.deadline = absl::Now() + absl::Milliseconds(500);
     submission.make_task = [work = Held()](const std::string& id,
                                            std::shared_ptr<GenerationSink> sink) {
       return std::make_unique<FakeGeneration>(id, work, std::move(sink));
@@ -362,7 +362,7 @@ TEST_F(JobManagerTest, ADetachedJobOutlivesTheDeadlineOfItsCall) {
 
 TEST_F(JobManagerTest, NoJobMayAskToWaitLongerThanTheServerLets) {
   JobManagerOptions options = Options();
-  options.queue_timeout = absl::Milliseconds(20);
+  options.queue_timeout = absl::Milliseconds(500);
   Open(options);
   const std::shared_ptr<Job> running = MustSubmit(Request(), Held());
   WaitFor(*running, v1::JOB_STATE_RUNNING);
