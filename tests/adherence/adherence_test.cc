@@ -7,6 +7,7 @@
 #include "engine/checkpoint/model_set.h"
 #include "engine/media/png_writer.h"
 #include "engine/pipeline/generation_job.h"
+#include "engine/pipeline/job_options.h"
 #include "engine/pipeline/model.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -127,8 +128,9 @@ class ContactSheet {
           for (int c = 0; c < 3; ++c) {
             const float* source = &frame[(2 * y * width + 2 * x) * 3 + c];
             const size_t at = ((clip / 2) * cell_height_ + y) * Width() + left + x;
-            pixels_[3 * at + c] =
+            const float mean =
                 0.25f * (source[0] + source[3] + source[3 * width] + source[3 * width + 3]);
+            pixels_[3 * at + c] = static_cast<uint8_t>(255.0f * mean);
           }
         }
       }
@@ -141,7 +143,7 @@ class ContactSheet {
  private:
   static constexpr int kFrames = 5;
   const int cell_height_, cell_width_, rows_;
-  std::vector<float> pixels_;
+  std::vector<uint8_t> pixels_;
 };
 
 TEST(AdherenceTest, ClipsFitTheirPrompts) {
@@ -162,12 +164,16 @@ TEST(AdherenceTest, ClipsFitTheirPrompts) {
     const Caption& caption = kCaptions[i];
     request.prompt = caption.Text();
     request.seed = caption.seed;
-    auto job = pipeline::GenerationJob::Create(model->get(), request);
+    std::vector<float> frames;
+    pipeline::JobOptions job_options;
+    job_options.observer = [&](absl::string_view name, const Tensor& x) {
+      if (name == "frames") frames = *ToFloats(**device, x);
+    };
+    auto job = pipeline::GenerationJob::Create(model->get(), request, job_options);
     ASSERT_TRUE(job.ok()) << job.status();
     while (!(*job)->done()) ASSERT_TRUE((*job)->Advance().ok());
     const auto result = (*job)->TakeResult();
     ASSERT_TRUE(result.ok()) << result.status();
-    const std::vector<float> frames = *ToFloats(**device, result->frames);
     const std::vector<float> waveform = *ToFloats(**device, result->waveform);
     const ClipScore score =
         ScoreClip(frames, request.num_frames, static_cast<int>(request.height),
