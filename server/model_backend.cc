@@ -72,19 +72,21 @@ absl::StatusOr<v1::ListRungsResponse> ModelBackend::ListRungs(const v1::ListRung
   return response;
 }
 
+absl::Status AdmitByDeadline(const JobSpec& job, const std::function<QueueOutlook()>& outlook) {
+  if (job.deadline == absl::InfiniteFuture() || job.expected_seconds <= 0) {
+    return absl::OkStatus();
+  }
+  const QueueOutlook queue = outlook();
+  Supply supply;
+  supply.jobs_ahead = queue.jobs_ahead;
+  supply.seconds_ahead = queue.seconds_ahead;
+  return ToStatus(DecideDeadline(job.expected_seconds,
+                                 absl::ToDoubleSeconds(job.deadline - absl::Now()), supply));
+}
+
 SchedulerHooks GovernorHooks(const Governor* governor) {
   SchedulerHooks hooks;
-  hooks.admit = [](const JobSpec& job, const std::function<QueueOutlook()>& outlook) {
-    if (job.deadline == absl::InfiniteFuture() || job.expected_seconds <= 0) {
-      return absl::OkStatus();
-    }
-    const QueueOutlook queue = outlook();
-    Supply supply;
-    supply.jobs_ahead = queue.jobs_ahead;
-    supply.seconds_ahead = queue.seconds_ahead;
-    return ToStatus(DecideDeadline(job.expected_seconds,
-                                   absl::ToDoubleSeconds(job.deadline - absl::Now()), supply));
-  };
+  hooks.admit = AdmitByDeadline;
   hooks.may_suspend = [governor](const JobSpec& /*running*/, const JobSpec& next) {
     const int64_t budget = governor->device_bytes();
     return budget == 0 ||

@@ -18,8 +18,8 @@ namespace ltx::testing {
 /// Jobs of the service over ltx-tiny, in this process.
 class TinyService {
  public:
-  /// Is told, on the executor's thread, before each unit of a job how many of them are done.
-  using BeforeUnit = std::function<void(const std::string& job_id, int units_done)>;
+  /// Is told, on the executor's thread, before or after each unit of a job how many are done.
+  using OnUnit = std::function<void(const std::string& job_id, int units_done)>;
 
   explicit TinyService(std::function<void(const server::Job&)> on_over = nullptr);
 
@@ -30,7 +30,7 @@ class TinyService {
 
   /// Queues a job; fails the test if it is refused.
   std::shared_ptr<server::Job> Submit(const v1::GenerateVideoRequest& request,
-                                      BeforeUnit before_unit = nullptr);
+                                      OnUnit before_unit = nullptr, OnUnit after_unit = nullptr);
   /// Waits for its end.
   void Await(const server::Job& job) const;
   /// The bytes of a finished job's clip.
