@@ -35,6 +35,7 @@ absl::StatusOr<GenerationBackend::Prepared> ModelBackend::Prepare(
                        LeaseFromWire(request, absl::InfiniteFuture(), absl::Now()));
   LTX_ASSIGN_OR_RETURN(GovernorPlan plan, governor_->Weigh(order.request, lease, {}));
   LTX_RETURN_IF_ERROR(ToStatus(plan.verdict));
+  order.request = plan.request;
   Prepared prepared;
   if (plan.demand.seconds_known) prepared.expected_seconds = plan.demand.total_seconds();
   prepared.expected_bytes = plan.demand.peak_bytes;
@@ -128,6 +129,10 @@ ServerMetrics::Reading ModelBackend::ReadMetrics() const {
   reading.free_bytes = model_->device().SystemAvailableBytes();
   reading.prompt_cache_hits = prompts.hits;
   reading.prompt_cache_misses = prompts.misses;
+  if (const pipeline::FusedCache* const fused = model_->fused_cache(); fused != nullptr) {
+    reading.fused_cache_hits = fused->stats().hits;
+    reading.fused_cache_misses = fused->stats().fusions;
+  }
   return reading;
 }
 

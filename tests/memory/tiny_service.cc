@@ -41,13 +41,15 @@ class WatchedTask final : public server::Task {
 
 }  // namespace
 
-TinyService::TinyService(std::function<void(const server::Job&)> on_over)
-    : scratch_(::testing::TempDir() + "/service-XXXXXX") {
+TinyService::TinyService(std::function<void(const server::Job&)> on_over,
+                         const TinyServiceSetup& setup)
+    : scratch_(::testing::TempDir() + "/service-XXXXXX"), tiny_(setup.model) {
   EXPECT_NE(mkdtemp(scratch_.data()), nullptr);
-  EXPECT_EQ(tiny_.Load(), absl::OkStatus());
+  EXPECT_EQ(tiny_.Load(DType::kF32, setup.fused_cache_bytes), absl::OkStatus());
   // One rung for all that the tests make.
   server::Governor::Options limits;
   limits.ladder = server::RungLadder::Create({{"all", {256, 256, 49}, 0, 0}}).value();
+  limits.device_bytes = setup.device_bytes;
   governor_ = server::Governor::Create(&tiny_.model(), tiny_.files(), limits).value();
   backend_ = std::make_unique<server::ModelBackend>(&tiny_.model(), governor_.get(),
                                                     server::ModelBackend::Options{}, &metrics_);

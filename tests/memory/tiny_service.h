@@ -15,16 +15,25 @@
 
 namespace ltx::testing {
 
-/// Jobs of the service over ltx-tiny, in this process.
+struct TinyServiceSetup {
+  std::string model = "models/ltx-tiny";
+  /// What the governor may give out; 0: no limit.
+  int64_t device_bytes = 0;
+  int64_t fused_cache_bytes = 0;
+};
+
+/// Jobs of the service over ltx-tiny or a set like it, in this process.
 class TinyService {
  public:
   /// Is told, on the executor's thread, before or after each unit of a job how many are done.
   using OnUnit = std::function<void(const std::string& job_id, int units_done)>;
 
-  explicit TinyService(std::function<void(const server::Job&)> on_over = nullptr);
+  explicit TinyService(std::function<void(const server::Job&)> on_over = nullptr,
+                       const TinyServiceSetup& setup = {});
 
   TinyModel& tiny() { return tiny_; }
   server::JobManager& jobs() { return *jobs_; }
+  server::ModelBackend& backend() { return *backend_; }
   /// Device bytes of the model alone.
   int64_t loaded() const { return loaded_; }
 
