@@ -52,7 +52,7 @@ struct Options {
   std::string recipe = "distilled";
   double frame_rate = 24.0;
   int64_t audio_tokens = 0;
-  int64_t text_tokens = 1024;
+  std::vector<int64_t> text_tokens = {1024};
   std::vector<int> passes = {1};
   int levels = 1;
   int64_t layers = 0;
@@ -274,12 +274,14 @@ absl::StatusOr<json> MeasureStage(const std::string& name, const checkpoint::Mod
   for (const std::string& text : options.clips) {
     StageSize size;
     LTX_ASSIGN_OR_RETURN(size.clip, ParseClip(text, options));
-    size.text_tokens = options.text_tokens;
     size.levels = options.levels;
-    for (const int passes : name == kDit ? options.passes : std::vector<int>{1}) {
-      size.passes = passes;
-      LTX_ASSIGN_OR_RETURN(json run, Measure(name, files, device, *stage, size, options));
-      result["runs"].push_back(std::move(run));
+    for (const int64_t text_tokens : options.text_tokens) {
+      size.text_tokens = text_tokens;
+      for (const int passes : name == kDit ? options.passes : std::vector<int>{1}) {
+        size.passes = passes;
+        LTX_ASSIGN_OR_RETURN(json run, Measure(name, files, device, *stage, size, options));
+        result["runs"].push_back(std::move(run));
+      }
     }
   }
   return result;
@@ -350,7 +352,8 @@ int Main(int argc, char** argv) {
   app.add_option("--frame-rate", options.frame_rate, "Frames per second")->capture_default_str();
   app.add_option("--audio-tokens", options.audio_tokens, "0: what the clip's duration gives")
       ->capture_default_str();
-  app.add_option("--text-tokens", options.text_tokens, "Of the prompt")->capture_default_str();
+  app.add_option("--text-tokens", options.text_tokens, "Of the prompt; may be given several times")
+      ->capture_default_str();
   app.add_option("--passes", options.passes,
                  "Guidance passes in one batch: with the prompt, without it, with self-attention "
                  "skipped in one block, without cross-modal attention; may be given several times")

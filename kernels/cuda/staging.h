@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "kernels/cuda/copy_team.h"
 
 namespace ltx::cuda {
 
@@ -45,17 +46,19 @@ class Staging {
     int current = 0;
   };
 
-  Staging() = default;
+  Staging();
   /// Makes all copies one sequence, whichever streams they are issued to.
   absl::Status Follow(cudaStream_t stream);
-  /// Calls copy(lane, begin, end) for pieces of [0, bytes), each a buffer's size at most, on a
-  /// thread per lane. The first error.
+  /// Calls copy(lane, begin, end) for pieces of [0, bytes), each a buffer's size at most, by as
+  /// many threads as that is worth. The first error.
   absl::Status ForPieces(int64_t bytes,
                          absl::FunctionRef<absl::Status(Lane&, int64_t, int64_t)> copy);
   /// The lane's buffer with room for `bytes`: the current one, or the other once its last copy is
   /// done.
   static absl::StatusOr<Buffer*> Room(Lane& lane, int64_t bytes, cudaStream_t stream);
 
+  /// Threads and, for each of them, a lane.
+  CopyTeam team_;
   std::vector<Lane> lanes_;
   /// Of the last copy, and what makes another stream wait for it.
   cudaStream_t stream_ = nullptr;
