@@ -68,6 +68,8 @@ absl::StatusOr<PrepareFunction> LoadDit(Device& device, const ModelSet& files,
                                                            MemoryOwner::kWeightsDit)));
   transformer->set_recording(options.record);
   return [transformer](const StageSize& size) -> absl::StatusOr<PreparedRun> {
+    // Every size is measured as if there were no other.
+    transformer->ForgetRecordings();
     LTX_ASSIGN_OR_RETURN(DitInputs made, DitInputs::Make(*transformer, size));
     const auto inputs = std::make_shared<const DitInputs>(std::move(made));
     PreparedRun prepared;
