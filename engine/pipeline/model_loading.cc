@@ -48,7 +48,9 @@ absl::Status LoadTransformerAndText(Device* device, const ModelSet& files, DType
   WeightSet weights;
   LTX_RETURN_IF_ERROR(weights.Add(files.transformer_file));
   LTX_ASSIGN_OR_RETURN(const text::GemmaAssets assets,
-                       text::LoadGemmaAssets(files.text_encoder_path));
+                       files.text_encoder_file != nullptr
+                           ? text::LoadGemmaAssets(files.text_encoder_file)
+                           : text::LoadGemmaAssets(files.text_encoder_path));
   text::PromptEncoderOptions options;
   options.compute = dtype;
   options.tokenizer = std::move(tokenizer);
