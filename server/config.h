@@ -55,8 +55,8 @@ struct ServerConfig {
   double queue_timeout_seconds = 0;
   /// Seconds of the device that interactive jobs may use while a batch job waits and none of its
   /// class has it; then the next batch job goes like an interactive one. 0: as long as they like.
-  /// Ten minutes: a burst of interactive jobs is over by then, and what still comes is a steady load
-  /// that would keep batch jobs waiting for ever.
+  /// Ten minutes: a burst of interactive jobs is over by then, and what still comes is a steady
+  /// load that would keep batch jobs waiting for ever.
   double batch_ageing_seconds = 600;
   /// Shares of the device by tenant; 1 for those not named.
   std::map<std::string, double> tenant_weights;
@@ -79,6 +79,9 @@ struct ServerConfig {
   std::string metrics_listen;
   /// Device memory for the encoded forms of the prompts seen last; 0: none are kept.
   int64_t prompt_cache_bytes = int64_t{256} << 20;
+  /// Most device memory for transformers with the distilled LoRA fused in, kept between jobs; -1:
+  /// what memory_budget_bytes leaves beside the running job, 0: every job fuses anew.
+  int64_t fused_cache_bytes = -1;
   /// Sizes of clips and what one may cost, JSON only; none: a ladder from the model's sizes,
   /// without budgets of its own.
   std::vector<Rung> rungs;

@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -310,6 +311,8 @@ absl::Status RunServer(const ServerConfig& config) {
   model_options.compute_dtype = ComputeDType(config, *device);
   model_options.record_forwards = config.cuda_graphs;
   model_options.prompt_cache_bytes = config.prompt_cache_bytes;
+  model_options.fused_cache_bytes =
+      config.fused_cache_bytes < 0 ? std::numeric_limits<int64_t>::max() : config.fused_cache_bytes;
   LTX_ASSIGN_OR_RETURN(const std::unique_ptr<pipeline::Model> model,
                        pipeline::Model::Load(device, files, model_options));
   LogWeights(device, absl::Now() - loading);
