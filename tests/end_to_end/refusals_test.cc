@@ -22,6 +22,7 @@
 #include "server/loopback_services.h"
 #include "server/model_backend.h"
 #include "tests/end_to_end/background_job.h"
+#include "tests/end_to_end/limit.h"
 #include "tests/end_to_end/server_process.h"
 #include "tests/end_to_end/subprocess.h"
 #include "tests/end_to_end/wire_calls.h"
@@ -32,7 +33,6 @@ namespace {
 using ::testing::Contains;
 using ::testing::ElementsAreArray;
 
-constexpr absl::Duration kLimit = absl::Seconds(60);
 constexpr char kDocument[] = "docs/errors.md";
 /// Where the code has its reasons.
 constexpr const char* kHeaders[] = {"engine/media/media_errors.h",

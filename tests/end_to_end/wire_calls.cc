@@ -14,6 +14,7 @@
 #include "kernels/status_macros.h"
 #include "proto/ltx/v1/job_service.grpc.pb.h"
 #include "proto/ltx/v1/video_service.grpc.pb.h"
+#include "tests/end_to_end/limit.h"
 
 namespace ltx::testing {
 namespace {
@@ -21,15 +22,12 @@ namespace {
 using google::protobuf::UnknownField;
 using google::protobuf::UnknownFieldSet;
 
-/// Ends a call that hangs; the longest clip of these tests takes a tenth of it.
-constexpr absl::Duration kCallLimit = absl::Seconds(120);
-
 std::shared_ptr<grpc::Channel> Connect(const std::string& address) {
   return grpc::CreateChannel(address, grpc::InsecureChannelCredentials());
 }
 
 void SetLimit(grpc::ClientContext* context) {
-  context->set_deadline(absl::ToChronoTime(absl::Now() + kCallLimit));
+  context->set_deadline(absl::ToChronoTime(absl::Now() + kLimit));
 }
 
 WireError FromStatus(const grpc::Status& status) {
