@@ -15,8 +15,8 @@
 #include "engine/text/embeddings_connector.h"
 #include "engine/text/feature_extractor.h"
 #include "engine/text/gemma_assets.h"
-#include "engine/text/greedy_generator.h"
 #include "engine/text/prompt_encoder.h"
+#include "engine/text/text_generator.h"
 #include "engine/text/text_tower.h"
 #include "engine/text/tokenizer.h"
 #include "kernels/host_copy.h"
@@ -206,8 +206,8 @@ absl::Status RunGenerate(const GoldenCase& golden, const GoldenContext& context,
       const text::TextTower tower,
       text::TextTower::Load(config, WeightLoader(&device, &golden.weights(), DType::kF32,
                                                  MemoryOwner::kWeightsText)));
-  LTX_ASSIGN_OR_RETURN(const text::GreedyGenerator generator,
-                       text::GreedyGenerator::Create(&device, &tower));
+  LTX_ASSIGN_OR_RETURN(const text::TextGenerator generator,
+                       text::TextGenerator::Create(&device, &tower));
   LTX_ASSIGN_OR_RETURN(const std::vector<int64_t> ids, golden.InputInts("input_ids"));
   LTX_ASSIGN_OR_RETURN(const std::vector<ValidRun> runs, ValidRuns(golden));
   const std::vector<int32_t> row(ids.begin(), ids.end());
@@ -220,13 +220,17 @@ absl::Status RunGenerate(const GoldenCase& golden, const GoldenContext& context,
     LTX_ASSIGN_OR_RETURN(options.no_repeat_ngram_size, IntMember(run, "no_repeat_ngram_size"));
     LTX_ASSIGN_OR_RETURN(const int64_t stop, IntMember(run, "eos_token_id"));
     options.stop_ids = {static_cast<int32_t>(stop)};
-    LTX_ASSIGN_OR_RETURN(const text::GreedyGenerator::Result result,
-                         generator.Generate(row, runs[0].begin, options));
+    LTX_ASSIGN_OR_RETURN(const std::unique_ptr<text::TextGeneration> text,
+                         generator.Start(row, runs[0].begin, options));
+    while (!text->done()) {
+      LTX_RETURN_IF_ERROR(text->Advance());
+      if (text->tokens().size() > 1) continue;
+      outputs->SetFloats("scores_first", {static_cast<int64_t>(text->last_scores().size())},
+                         text->last_scores());
+    }
     outputs->SetInts(absl::StrCat("tokens.ngram", options.no_repeat_ngram_size),
-                     {static_cast<int64_t>(result.tokens.size())},
-                     std::vector<int64_t>(result.tokens.begin(), result.tokens.end()));
-    outputs->SetFloats("scores_first", {static_cast<int64_t>(result.first_scores.size())},
-                       result.first_scores);
+                     {static_cast<int64_t>(text->tokens().size())},
+                     std::vector<int64_t>(text->tokens().begin(), text->tokens().end()));
   }
   return absl::OkStatus();
 }
