@@ -32,10 +32,14 @@ absl::StatusOr<PromptEnhancer> PromptEnhancer::Create(Device* device, const Text
   return enhancer;
 }
 
+std::string PromptEnhancer::UserText(absl::string_view prompt) {
+  return absl::StrCat("user prompt: ", prompt);
+}
+
 absl::StatusOr<std::unique_ptr<PromptRewrite>> PromptEnhancer::Start(absl::string_view prompt,
                                                                      uint64_t seed) const {
-  LTX_ASSIGN_OR_RETURN(const ChatRow row, MakeChatRow(*tokenizer_, options_.system_prompt,
-                                                      absl::StrCat("user prompt: ", prompt)));
+  LTX_ASSIGN_OR_RETURN(const ChatRow row,
+                       MakeChatRow(*tokenizer_, options_.system_prompt, UserText(prompt)));
   GenerationOptions generation;
   generation.max_new_tokens = options_.max_new_tokens;
   generation.stop_ids = stop_ids_;

@@ -24,7 +24,7 @@ class PromptRewrite {
   bool done() const { return generation_->done(); }
   /// Errors of TextGeneration::Advance.
   absl::Status Advance() { return generation_->Advance(); }
-  int64_t num_tokens() const { return static_cast<int64_t>(generation_->tokens().size()); }
+  const std::vector<int32_t>& tokens() const { return generation_->tokens(); }
   /// The answer reached its limit of tokens and ends in the middle.
   bool cut() const { return generation_->cut(); }
   /// What the model has written so far, cleaned.
@@ -66,6 +66,9 @@ class PromptEnhancer {
   static absl::StatusOr<PromptEnhancer> Create(Device* device, const TextTower* tower,
                                                std::shared_ptr<const Tokenizer> tokenizer,
                                                Options options);
+
+  /// What the user's turn says, in the reference's words.
+  static std::string UserText(absl::string_view prompt);
 
   int64_t max_new_tokens() const { return options_.max_new_tokens; }
 
