@@ -100,14 +100,16 @@ absl::Status AtomicFile::Write(absl::Span<const uint8_t> bytes) {
   return absl::OkStatus();
 }
 
-absl::Status AtomicFile::Commit() {
+absl::Status AtomicFile::Commit(Durability durability) {
   if (descriptor_ < 0) return absl::FailedPreconditionError("the file was committed before");
-  if (fsync(descriptor_) != 0) return FromErrno(errno, "cannot flush", temporary_path_);
+  const bool on_disk = durability == Durability::kOnDisk;
+  if (on_disk && fsync(descriptor_) != 0) return FromErrno(errno, "cannot flush", temporary_path_);
   if (rename(temporary_path_.c_str(), path_.c_str()) != 0) {
     return FromErrno(errno, "cannot rename to", path_);
   }
   close(descriptor_);
   descriptor_ = -1;
+  if (!on_disk) return absl::OkStatus();
   // The rename itself must survive a power cut. Some file systems cannot sync a folder; the file is
   // whole either way.
   const int folder = open(FolderOf(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);

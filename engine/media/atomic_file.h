@@ -10,8 +10,17 @@
 
 namespace ltx::media {
 
+/// What a file that was committed survives.
+enum class Durability {
+  /// Everything: it is on disk.
+  kOnDisk,
+  /// The end of this process, not that of the machine: for files that can be made again, and whose
+  /// way to the disk is long.
+  kWhole,
+};
+
 /// A file that appears whole or not at all: it is written beside its final name and renamed when
-/// complete and on disk. Dropping the object before Commit() removes what was written.
+/// complete. Dropping the object before Commit() removes what was written.
 class AtomicFile {
  public:
   /// Creates the temporary file in the folder of `path`. NOT_FOUND if there is no such folder,
@@ -29,8 +38,8 @@ class AtomicFile {
 
   /// Appends. RESOURCE_EXHAUSTED when the disk is full.
   absl::Status Write(absl::Span<const uint8_t> bytes);
-  /// fsync, rename over `path`, fsync of the folder.
-  absl::Status Commit();
+  /// fsync, rename over `path`, fsync of the folder; kWhole: the rename alone.
+  absl::Status Commit(Durability durability = Durability::kOnDisk);
 
  private:
   AtomicFile(std::string path, std::string temporary_path, int descriptor);
