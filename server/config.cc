@@ -173,6 +173,7 @@ void VisitFields(ServerConfig* config, const Visitor& visit) {
   visit("drain_seconds", &config->drain_seconds);
   visit("metrics_listen", &config->metrics_listen);
   visit("prompt_cache_bytes", &config->prompt_cache_bytes);
+  visit("prompt_enhancement_system_prompt_file", &config->prompt_enhancement_system_prompt_file);
   visit("rungs", &config->rungs);
   visit("memory_budget_bytes", &config->memory_budget_bytes);
   visit("calibration_seconds", &config->calibration_seconds);
@@ -292,6 +293,10 @@ void DeclareFlags(ServerConfig* config, std::string* config_file, CLI::App* app)
                   "none");
   app->add_option("--prompt-cache-bytes", config->prompt_cache_bytes,
                   "Device memory for encoded prompts; 0: none are kept");
+  app->add_option("--prompt-enhancement-system-prompt-file",
+                  config->prompt_enhancement_system_prompt_file,
+                  "File that tells the text model how to rewrite prompts; empty: requests for it "
+                  "are refused");
   app->add_option("--memory-budget-bytes", config->memory_budget_bytes,
                   "Device memory this server may use, weights included; 0: nine tenths of what is "
                   "available at the start");

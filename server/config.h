@@ -74,6 +74,8 @@ struct ServerConfig {
   std::string metrics_listen;
   /// Device memory for the encoded forms of the prompts seen last; 0: none are kept.
   int64_t prompt_cache_bytes = int64_t{256} << 20;
+  /// File with the system prompt for prompt enhancement; empty: requests for it are refused.
+  std::string prompt_enhancement_system_prompt_file;
   /// Sizes of clips and what one may cost, JSON only; none: a ladder from the model's sizes,
   /// without budgets of its own.
   std::vector<Rung> rungs;

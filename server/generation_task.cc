@@ -133,7 +133,7 @@ double GenerationTask::RunSeconds() const {
 
 absl::Status GenerationTask::AdvanceEngine() {
   sink_->Enter(ToWire(job_->plan()[job_->completed()].phase));
-  const auto index = static_cast<size_t>(job_->completed());
+  const auto index = static_cast<size_t>(job_->completed() + units_left_out_);
   const uint64_t cache_hits = model_->prompt_cache_stats().hits;
   LTX_ASSIGN_OR_RETURN(const pipeline::UnitReport unit, job_->Advance());
   spdlog::debug("{} {}/{} took {:.3f} s", std::string(pipeline::PhaseName(unit.unit.phase)),
@@ -143,9 +143,10 @@ absl::Status GenerationTask::AdvanceEngine() {
                                  absl::AsciiStrToLower(DTypeName(model_->compute_dtype())),
                                  unit.seconds);
   }
-  // A prompt that was kept says nothing of what encoding one costs, and a clip whose length turned
+  // A prompt that was kept or has become another one says nothing of what encoding the planned one
+  // costs, and a clip whose length turned
   // out otherwise nothing of the planned one.
-  const bool observe = model_->prompt_cache_stats().hits == cache_hits &&
+  const bool observe = model_->prompt_cache_stats().hits == cache_hits && !WasWritten(unit.unit) &&
                        job_->parameters().num_frames == plan_->parameters.num_frames;
   const absl::Status within_lease = Account(index, unit.seconds, observe);
   // A length may have been predicted, and the decoder says how many units it takes.
@@ -158,9 +159,18 @@ absl::Status GenerationTask::AdvanceEngine() {
   progress.set_step(unit.unit.step);
   progress.set_steps(unit.unit.steps);
   progress.set_passes(unit.unit.passes);
+  if (unit.unit.phase == pipeline::Phase::kEnhance && unit.unit.index == unit.unit.count) {
+    progress.set_enhanced_prompt(job_->parameters().enhancement->prompt);
+    units_left_out_ += monitor_.EndPhase();
+  }
   Report(std::move(progress));
   SendPreview(unit);
   return within_lease;
+}
+
+bool GenerationTask::WasWritten(const pipeline::WorkUnit& unit) const {
+  return job_->parameters().enhancement.has_value() && unit.phase == pipeline::Phase::kText &&
+         unit.index == 1;
 }
 
 absl::Status GenerationTask::Account(size_t unit, double seconds, bool observe) {

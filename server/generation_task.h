@@ -54,6 +54,8 @@ class GenerationTask final : public Task {
   /// Tells the governor of a unit, and asks it whether the job may go on. `observe`: the unit was
   /// what the plan says.
   absl::Status Account(size_t unit, double seconds, bool observe);
+  /// Whether the unit encodes a prompt that the model has written: another one than was planned.
+  bool WasWritten(const pipeline::WorkUnit& unit) const;
   /// Compares the projection with what the job took.
   void CompareMemory(int64_t measured_bytes);
   /// Takes the clip off the device and judges it, so that a broken one never gets a file.
@@ -95,6 +97,8 @@ class GenerationTask final : public Task {
   LeaseMonitor monitor_;
   int units_done_ = 0;
   int units_total_ = 0;
+  /// Units of the governor's plan that never ran, before the one that is next.
+  int units_left_out_ = 0;
   std::unique_ptr<pipeline::GenerationJob> job_;
   std::unique_ptr<Clip> clip_;
   std::unique_ptr<media::Mp4Writer> writer_;

@@ -22,6 +22,8 @@ absl::StatusOr<PromptEnhancer> PromptEnhancer::Create(Device* device, const Text
                                                       Options options) {
   LTX_RETURN_IF_ERROR(CheckFamily(tower->config()));
   LTX_RETURN_IF_ERROR(CheckTurnTokens(*tokenizer));
+  // A system prompt that cannot be read is nobody's request.
+  LTX_RETURN_IF_ERROR(MakeChatRow(*tokenizer, options.system_prompt, "").status());
   LTX_ASSIGN_OR_RETURN(Detokenizer detokenizer, Detokenizer::Create(*tokenizer));
   LTX_ASSIGN_OR_RETURN(TextGenerator generator, TextGenerator::Create(device, tower));
   PromptEnhancer enhancer(std::move(tokenizer), std::move(detokenizer), std::move(generator),

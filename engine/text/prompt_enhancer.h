@@ -62,7 +62,7 @@ class PromptEnhancer {
 
   /// Makes the tower's map to scores: device memory (owner kWeightsText) of the size of its
   /// embedding table. The tower must outlive the enhancer. Errors of CheckFamily, CheckTurnTokens
-  /// and Detokenizer::Create.
+  /// and Detokenizer::Create; INVALID_ARGUMENT for a system prompt that is not UTF-8 or too long.
   static absl::StatusOr<PromptEnhancer> Create(Device* device, const TextTower* tower,
                                                std::shared_ptr<const Tokenizer> tokenizer,
                                                Options options);

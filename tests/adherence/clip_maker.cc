@@ -27,7 +27,7 @@ absl::StatusOr<ScoredClip> ClipMaker::Make(const pipeline::GenerationRequest& re
   ScoredClip clip;
   while (!job->done()) {
     LTX_ASSIGN_OR_RETURN(const pipeline::UnitReport unit, job->Advance());
-    clip.seconds += unit.seconds;
+    clip.passes += unit.unit.rows;
   }
   LTX_ASSIGN_OR_RETURN(const pipeline::GenerationResult result, job->TakeResult());
   LTX_ASSIGN_OR_RETURN(clip.frames, ToFloats(*device_, result.frames));

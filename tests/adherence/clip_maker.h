@@ -19,8 +19,8 @@ struct ScoredClip {
   std::vector<float> frames;
   int64_t num_frames = 0, height = 0, width = 0;
   ClipScore score;
-  /// Of all units.
-  double seconds = 0;
+  /// Batch rows that the transformer evaluated: what guidance costs, on any machine.
+  int passes = 0;
 
   absl::Span<const float> Frame(int64_t index) const {
     const int64_t values = height * width * 3;

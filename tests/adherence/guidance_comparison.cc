@@ -97,7 +97,7 @@ void Apply(const Setting& setting, pipeline::GenerationRequest* request) {
 /// Sums over the clips of one setting.
 struct Totals {
   int colours = 0, backgrounds = 0, motions = 0, sounds = 0, clips = 0;
-  double colour_error = 0, background_error = 0, edge_width = 0, seconds = 0;
+  double colour_error = 0, background_error = 0, edge_width = 0, passes = 0;
   int pitches = 0;
   double pitch_error = 0;
 
@@ -111,7 +111,7 @@ struct Totals {
     colour_error += Distance(clip.score.object_rgb, ObjectColour(caption.colour));
     background_error += Distance(clip.score.background_rgb, BackgroundColour(caption.background));
     edge_width += clip.score.edge_width;
-    seconds += clip.seconds;
+    passes += clip.passes;
     if (caption.sound == Sound::kPitch) {
       ++pitches;
       pitch_error += std::abs(clip.score.pitch - caption.pitch);
@@ -139,10 +139,10 @@ absl::Status Run(const Arguments& arguments) {
       if (!clip.ok()) return clip.status();
       totals[s].Add(caption, *clip);
       const ClipScore& score = clip->score;
-      std::printf("%2d %-12s %-95s %s, %s, %s, %.0f Hz, edges %.2f px, %.1f s%s\n", i,
+      std::printf("%2d %-12s %-95s %s, %s, %s, %.0f Hz, edges %.2f px%s\n", i,
                   arguments.settings[s].name.c_str(), request.prompt.c_str(), score.colour.c_str(),
                   score.background.c_str(), score.motion.c_str(), score.pitch, score.edge_width,
-                  clip->seconds, Judge(caption, score).all() ? "" : "  <-- does not fit");
+                  Judge(caption, score).all() ? "" : "  <-- does not fit");
       std::fflush(stdout);
       // The first frames show the least of a motion: a third and the last.
       for (int f = 0; f < kFramesShown && i < shown; ++f) {
@@ -153,14 +153,14 @@ absl::Status Run(const Arguments& arguments) {
   }
   std::printf(
       "\n| guidance | colour | background | motion | sound | colour off by | background off by | "
-      "pitch off by | edges | a clip takes |\n|---|---|---|---|---|---|---|---|---|---|\n");
+      "pitch off by | edges | passes |\n|---|---|---|---|---|---|---|---|---|---|\n");
   for (int s = 0; s < settings; ++s) {
     const Totals& t = totals[s];
-    std::printf("| %s | %d | %d | %d | %d | %.1f | %.1f | %.1f Hz | %.2f px | %.1f s |\n",
+    std::printf("| %s | %d | %d | %d | %d | %.1f | %.1f | %.1f Hz | %.2f px | %.0f |\n",
                 arguments.settings[s].name.c_str(), t.colours, t.backgrounds, t.motions, t.sounds,
                 t.colour_error / t.clips, t.background_error / t.clips,
                 t.pitches > 0 ? t.pitch_error / t.pitches : 0, t.edge_width / t.clips,
-                t.seconds / t.clips);
+                t.passes / t.clips);
   }
   return arguments.sheet.empty() ? absl::OkStatus() : sheet.Write(arguments.sheet);
 }
