@@ -22,18 +22,12 @@
 #include "absl/synchronization/blocking_counter.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
-#include "kernels/memory_ledger.h"
-#include "server/auth/authenticator.h"
-#include "server/condition/condition_service.h"
-#include "server/condition/condition_store.h"
+#include "proto/ltx/v1/video_service.grpc.pb.h"
 #include "server/generation_backend.h"
 #include "server/jobs/fake_generation.h"
-#include "server/jobs/heartbeat.h"
-#include "server/jobs/job_manager.h"
-#include "server/metrics/server_metrics.h"
+#include "server/loopback_services.h"
 #include "server/scheduler/scheduler.h"
 #include "server/tenant.h"
-#include "server/video_service.h"
 #include "spdlog/spdlog.h"
 
 namespace ltx::bench {
@@ -271,26 +265,13 @@ class HealthWatch {
 /// answers with its resident bytes and the tenants of what was done. Ends with `in`.
 void Serve(const LoadOptions& options, std::FILE* in, std::FILE* out) {
   spdlog::set_level(spdlog::level::warn);
-  server::JobManagerOptions settings;
-  settings.scheduler = SchedulerSettings(options);
-  settings.scratch_dir = "/nonexistent";  // No job makes a clip.
-  settings.history = 100;
-  const auto jobs = server::JobManager::Create(std::move(settings), {}).value();
-  server::Heartbeat heartbeat(nullptr);
-  server::ServerMetrics metrics;
-  MemoryLedger ledger;
-  server::ConditionStore store({}, &ledger, &metrics);
-  server::ConditionService conditions({}, &store);
-  const auto authenticator = server::Authenticator::Create({}).value();
+  server::LoopbackServices::Options settings;
+  settings.jobs.scheduler = SchedulerSettings(options);
+  settings.jobs.scratch_dir = "/nonexistent";  // No job makes a clip.
+  settings.jobs.history = 100;
   FakeBackend backend(options);
-  server::VideoService video_service(&backend, jobs.get(), &heartbeat, &metrics, &conditions,
-                                     authenticator.get());
-  grpc::ServerBuilder builder;
-  int port = 0;
-  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
-  builder.RegisterService(&video_service);
-  const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
-  std::fprintf(out, "%d\n", port);
+  const auto services = server::LoopbackServices::Start(std::move(settings), &backend).value();
+  std::fprintf(out, "%d\n", services->port());
   std::fflush(out);
   char command[16];
   while (std::fscanf(in, "%15s", command) == 1) {
@@ -305,8 +286,6 @@ void Serve(const LoadOptions& options, std::FILE* in, std::FILE* out) {
     }
     std::fflush(out);
   }
-  server->Shutdown();
-  server->Wait();
 }
 
 /// The server's process as seen from this one.

@@ -24,8 +24,15 @@ absl::string_view MemoryOwnerName(MemoryOwner owner) {
       return "cache";
     case MemoryOwner::kMedia:
       return "media";
+    case MemoryOwner::kRecordings:
+      return "recordings";
   }
   return "?";
+}
+
+bool GoesWithRequest(MemoryOwner owner) {
+  return owner == MemoryOwner::kActivations || owner == MemoryOwner::kWorkspace ||
+         owner == MemoryOwner::kMedia;
 }
 
 namespace {

@@ -25,11 +25,16 @@ enum class MemoryOwner : uint8_t {
   kCache,
   /// Frames and samples on their way to an encoder.
   kMedia,
+  /// What a device keeps to run recorded work again (Device::Record): memory of its results and
+  /// intermediate values, and the inputs it reads.
+  kRecordings,
 };
-inline constexpr int kMemoryOwnerCount = 9;
+inline constexpr int kMemoryOwnerCount = 10;
 
 /// Short lower-case name for logs and metrics, e.g. "weights/dit".
 absl::string_view MemoryOwnerName(MemoryOwner owner);
+/// True for what a request takes and gives back; false for what may outlive it.
+bool GoesWithRequest(MemoryOwner owner);
 
 /// Live and peak bytes of one device of this process, in total and by owner. Exact: it is told of
 /// every allocation and every release, and of nothing else. Machine-wide occupancy is not its

@@ -4,7 +4,9 @@
 #include <array>
 #include <cstdint>
 
+#include "kernels/conv_axis.h"
 #include "kernels/dtype.h"
+#include "kernels/op_enums.h"
 
 namespace ltx {
 
@@ -14,21 +16,22 @@ struct LinearSize {
   int64_t in = 0;
   int64_t out = 0;
   DType dtype = DType::kF32;
-  bool activation = false;
+  bool bias = false;
+  Activation activation = Activation::kNone;
 };
 struct ConvSize {
   int64_t batch = 1;
-  /// Output extents; missing axes stand in front as ones.
-  std::array<int64_t, 3> output = {1, 1, 1};
+  /// Missing axes stand in front, one position of one tap. Of a transposed convolution: one phase.
+  std::array<ConvAxis, 3> axes;
   int64_t in_channels = 0;
   int64_t out_channels = 0;
-  /// Positions of the kernel.
-  int64_t taps = 1;
   /// Stride of a transposed convolution, else 1.
   int64_t phases = 1;
   DType dtype = DType::kF32;
+  Activation activation = Activation::kNone;
 
-  int64_t positions() const { return batch * output[0] * output[1] * output[2]; }
+  /// Outputs, of a phase where there are several.
+  int64_t positions() const { return batch * axes[0].output * axes[1].output * axes[2].output; }
 };
 struct AttentionSize {
   int64_t batch = 1;
@@ -37,6 +40,14 @@ struct AttentionSize {
   int64_t keys = 0;
   int64_t head_dim = 0;
   DType dtype = DType::kF32;
+  /// Heads of keys and values, which groups of query heads share.
+  int64_t kv_heads = 1;
+  int64_t value_dim = 0;
+  bool causal = false;
+  /// 0: none.
+  int64_t window = 0;
+  bool key_mask = false;
+  bool bias = false;
 };
 struct GroupNormSize {
   int64_t batch = 1;
@@ -47,9 +58,10 @@ struct GroupNormSize {
   DType dtype = DType::kF32;
 };
 
-/// Scratch (owner kWorkspace) that the operations of a device take while they run, in bytes: pure
-/// functions of sizes, so that memory can be projected before anything is computed. Operations that
-/// are not named take none.
+/// Scratch (owner kWorkspace) that the operations of a device take while they run, in bytes, from
+/// sizes alone, so that memory can be projected before anything is computed. Operations that are
+/// not named take none, or too little to matter. Where a library chooses, the answer is what it
+/// would choose now. Thread-safe.
 class OpScratch {
  public:
   virtual ~OpScratch() = default;

@@ -27,10 +27,47 @@ class BookedStorage final : public Storage {
   MemoryLedger* const ledger_;
 };
 
+/// A block that a recording keeps for as long as it is there itself.
+class RecordedStorage final : public Storage {
+ public:
+  RecordedStorage(void* block, int64_t bytes, std::shared_ptr<cuda::MemoryPool> pool)
+      : Storage(nullptr, bytes, /*host_accessible=*/false), block_(block), pool_(std::move(pool)) {}
+  ~RecordedStorage() override { pool_->Give(block_); }
+
+ private:
+  void* const block_;
+  const std::shared_ptr<cuda::MemoryPool> pool_;
+};
+
+/// What else a recording reads or leaves behind.
+class RecorderStorage final : public Storage {
+ public:
+  RecorderStorage(int64_t bytes, ShapeRecorder* recorder)
+      : Storage(nullptr, bytes, /*host_accessible=*/false), recorder_(recorder) {
+    recorder_->Add(bytes);
+  }
+  ~RecorderStorage() override { recorder_->Add(-bytes()); }
+
+ private:
+  ShapeRecorder* const recorder_;
+};
+
+class ShapeRecording final : public Recording {
+ public:
+  ShapeRecording(const WorkCount& work, std::shared_ptr<cuda::MemoryPool> pool)
+      : work_(work), pool_(std::move(pool)) {}
+  const WorkCount& work() const { return work_; }
+
+ private:
+  const WorkCount work_;
+  const std::shared_ptr<cuda::MemoryPool> pool_;
+};
+
 /// Weights as the device keeps them: an unpacked copy, and the bias in f32.
 class BookedWeight final : public PreparedWeight {
  public:
   BookedWeight(Tensor weight, Tensor bias) : weight_(std::move(weight)), bias_(std::move(bias)) {}
+  bool has_bias() const { return bias_.defined(); }
 
  private:
   const Tensor weight_;
@@ -51,7 +88,16 @@ absl::StatusOr<std::shared_ptr<const PreparedWeight>> Book(Device& device, const
 
 absl::StatusOr<Tensor> ShapeDevice::Allocate(const Shape& shape, DType dtype, MemoryOwner owner) {
   LTX_ASSIGN_OR_RETURN(const int64_t bytes, TensorBytes(shape, dtype));
-  return Tensor(std::make_shared<BookedStorage>(bytes, owner, &ledger_), 0, shape, dtype);
+  std::shared_ptr<Storage> storage;
+  if (owner == MemoryOwner::kRecordings) {
+    storage = std::make_shared<RecorderStorage>(bytes, &recorder_);
+  } else if (recording_pool_ != nullptr && GoesWithRequest(owner) && bytes > 0) {
+    LTX_ASSIGN_OR_RETURN(void* const block, recording_pool_->Take(bytes));
+    storage = std::make_shared<RecordedStorage>(block, bytes, recording_pool_);
+  } else {
+    storage = std::make_shared<BookedStorage>(bytes, owner, &ledger_);
+  }
+  return Tensor(std::move(storage), 0, shape, dtype);
 }
 
 absl::Status ShapeDevice::Upload(absl::Span<const uint8_t> bytes, const Tensor& tensor) {
@@ -67,10 +113,30 @@ absl::Status ShapeDevice::Copy(const Tensor& from, Tensor* to) { return CheckCop
 absl::StatusOr<Tensor> ShapeDevice::Result(const Shape& shape, DType dtype, int64_t scratch) {
   LTX_ASSIGN_OR_RETURN(Tensor result, Allocate(shape, dtype, MemoryOwner::kActivations));
   // Results come first, as on the devices, so that both count at once.
-  if (scratch > 0) BookedStorage(scratch, MemoryOwner::kWorkspace, &ledger_);
+  if (scratch > 0) {
+    LTX_RETURN_IF_ERROR(Allocate({scratch}, DType::kU8, MemoryOwner::kWorkspace).status());
+  }
   ++work_.operations;
   work_.bytes += static_cast<double>(result.num_bytes());
   return result;
+}
+
+absl::StatusOr<std::unique_ptr<Recording>> ShapeDevice::Record(
+    absl::FunctionRef<absl::Status()> work) {
+  if (!can_record()) return Device::Record(work);
+  const WorkCount before = std::exchange(work_, {});
+  recording_pool_ = recorder_.Pool();
+  const absl::Status issued = work();
+  std::shared_ptr<cuda::MemoryPool> pool = std::exchange(recording_pool_, nullptr);
+  const WorkCount recorded = std::exchange(work_, before);
+  LTX_RETURN_IF_ERROR(issued);
+  return std::make_unique<ShapeRecording>(recorded, std::move(pool));
+}
+
+absl::Status ShapeDevice::Replay(const Recording& recording) {
+  if (!can_record()) return Device::Replay(recording);
+  work_ += static_cast<const ShapeRecording&>(recording).work();
+  return absl::OkStatus();
 }
 
 // --- Matrix products and convolutions ---------------------------------------------------------
@@ -93,7 +159,8 @@ absl::StatusOr<Tensor> ShapeDevice::Linear(const Tensor& x, const LinearWeight& 
   size.in = weight.in_features;
   size.out = weight.out_features;
   size.dtype = x.dtype();
-  size.activation = options.activation != Activation::kNone;
+  size.bias = static_cast<const BookedWeight&>(*weight.prepared).has_bias();
+  size.activation = options.activation;
   work_.products += static_cast<double>(size.rows) * static_cast<double>(size.in * size.out);
   return Result(shape, x.dtype(), op_scratch().Linear(size));
 }
@@ -115,19 +182,19 @@ absl::StatusOr<Tensor> ShapeDevice::Conv(const Tensor& x, const ConvWeight& weig
   ConvSize size;
   size.batch = x.dim(0);
   for (int axis = 0; axis < spatial; ++axis) {
+    ConvAxis& placed = size.axes[3 - spatial + axis];
     LTX_ASSIGN_OR_RETURN(
-        const ConvAxis placed,
-        MakeConvAxis(axis, x.dim(axis + 1), weight.kernel.dim(axis), options.axes[axis]));
+        placed, MakeConvAxis(axis, x.dim(axis + 1), weight.kernel.dim(axis), options.axes[axis]));
     shape.set_dim(axis + 1, placed.output);
-    size.output[3 - spatial + axis] = placed.output;
   }
   shape.set_dim(-1, weight.out_channels);
   size.in_channels = weight.in_channels;
   size.out_channels = weight.out_channels;
-  size.taps = weight.kernel.num_elements();
   size.dtype = x.dtype();
-  work_.products += static_cast<double>(size.positions()) *
-                    static_cast<double>(size.taps * size.in_channels * size.out_channels);
+  size.activation = options.activation;
+  work_.products +=
+      static_cast<double>(size.positions()) *
+      static_cast<double>(weight.kernel.num_elements() * size.in_channels * size.out_channels);
   return Result(shape, x.dtype(), op_scratch().Conv(size));
 }
 
@@ -146,10 +213,9 @@ absl::StatusOr<Tensor> ShapeDevice::ConvTranspose1d(const Tensor& x, const ConvW
                        MakeTransposedConv(x.dim(1), kernel, stride, padding));
   ConvSize size;
   size.batch = x.dim(0);
-  size.output = {1, 1, transposed.phase.output};
+  size.axes[2] = transposed.phase;
   size.in_channels = weight.in_channels;
   size.out_channels = weight.out_channels;
-  size.taps = kernel;
   size.phases = stride;
   size.dtype = x.dtype();
   work_.products += static_cast<double>(x.dim(0) * x.dim(1)) *
@@ -197,10 +263,16 @@ absl::StatusOr<Tensor> ShapeDevice::Attention(const Columns& q, const Columns& k
   size.keys = k.tensor.dim(1);
   size.head_dim = q.width / options.heads;
   size.dtype = q.tensor.dtype();
-  const int64_t value_width = v.width / options.kv_heads;
-  work_.attention += static_cast<double>(size.batch * size.heads * (size.head_dim + value_width)) *
-                     static_cast<double>(size.queries) * static_cast<double>(size.keys);
-  return Result({size.batch, size.queries, size.heads * value_width}, size.dtype,
+  size.kv_heads = options.kv_heads;
+  size.value_dim = v.width / options.kv_heads;
+  size.causal = options.causal;
+  size.window = options.window;
+  size.key_mask = options.key_mask.defined();
+  size.bias = options.bias.defined();
+  work_.attention +=
+      static_cast<double>(size.batch * size.heads * (size.head_dim + size.value_dim)) *
+      static_cast<double>(size.queries) * static_cast<double>(size.keys);
+  return Result({size.batch, size.queries, size.heads * size.value_dim}, size.dtype,
                 op_scratch().Attention(size));
 }
 

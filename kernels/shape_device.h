@@ -2,9 +2,12 @@
 #define LTX_KERNELS_SHAPE_DEVICE_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "kernels/device.h"
+#include "kernels/shape_recorder.h"
 
 namespace ltx {
 
@@ -17,12 +20,21 @@ struct WorkCount {
   double attention = 0;
   /// Bytes of all results.
   double bytes = 0;
+
+  WorkCount& operator+=(const WorkCount& other) {
+    operations += other.operations;
+    products += other.products;
+    attention += other.attention;
+    bytes += other.bytes;
+    return *this;
+  }
 };
 
 /// A device whose tensors have shapes but no elements. Model code runs on it unchanged: every
 /// operation makes a result of the right shape and dtype and takes, for as long as it runs, the
 /// scratch that the device it stands for would take. The ledger then tells what a computation would
 /// need there, and work() what it would amount to, in microseconds per layer and without memory.
+/// If the modelled device records, so does this one.
 ///
 /// Contract: over the same computation the ledger's total peak is that of the modelled device, up
 /// to scratch which only a library knows (a few parts in a thousand on the CPU);
@@ -31,13 +43,16 @@ struct WorkCount {
 /// Operands are trusted: the checks are those of real devices. Downloads leave the buffer as it is,
 /// and everything is finite. Code that would compute elements on the host to upload them asks
 /// holds_data() first.
-class ShapeDevice final : public Device {
+class ShapeDevice : public Device {
  public:
   /// Stands for `modelled`, which must outlive it: same name, same scratch.
   explicit ShapeDevice(const Device* modelled) : modelled_(modelled) {}
 
   const WorkCount& work() const { return work_; }
   void ResetWork() { work_ = {}; }
+  /// The modelled device holds so many bytes of recordings, in whose place new ones come: only what
+  /// goes beyond is booked from now on.
+  void AssumeRecordings(int64_t bytes) { recorder_.Assume(bytes); }
 
   std::string name() const override { return modelled_->name(); }
   std::string description() const override { return modelled_->description(); }
@@ -52,6 +67,11 @@ class ShapeDevice final : public Device {
   absl::Status Download(const Tensor& tensor, absl::Span<uint8_t> bytes) override;
   absl::Status Copy(const Tensor& from, Tensor* to) override;
   absl::Status Synchronize() override { return absl::OkStatus(); }
+  bool can_record() const override { return modelled_->can_record(); }
+  /// Books the memory of a recording; a replay counts as the work that was recorded.
+  absl::StatusOr<std::unique_ptr<Recording>> Record(
+      absl::FunctionRef<absl::Status()> work) override;
+  absl::Status Replay(const Recording& recording) override;
 
   absl::StatusOr<LinearWeight> PrepareLinear(const Tensor& weight, const Tensor& bias,
                                              MemoryOwner owner) override;
@@ -141,6 +161,9 @@ class ShapeDevice final : public Device {
 
   const Device* const modelled_;
   MemoryLedger ledger_;
+  ShapeRecorder recorder_{&ledger_};
+  /// What goes with a request comes from here while something is recorded.
+  std::shared_ptr<cuda::MemoryPool> recording_pool_;
   WorkCount work_;
 };
 

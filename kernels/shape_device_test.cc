@@ -282,6 +282,99 @@ TEST(ShapeDeviceWorkTest, CountsWhatIsComputed) {
   EXPECT_EQ(device.work().operations, 2);
 }
 
+/// Stands for a device that records.
+class RecordingShapes final : public ShapeDevice {
+ public:
+  using ShapeDevice::ShapeDevice;
+  bool can_record() const override { return true; }
+};
+
+class ShapeRecordingTest : public ::testing::Test {
+ protected:
+  static constexpr int64_t kMiB = int64_t{1} << 20;
+
+  Tensor Bytes(int64_t bytes, MemoryOwner owner = MemoryOwner::kActivations) {
+    return device_.Allocate({bytes}, DType::kU8, owner).value();
+  }
+  int64_t Live(MemoryOwner owner) {
+    return device_.ledger().Read().by_owner[static_cast<int>(owner)].live_bytes;
+  }
+  /// A recording of one sum, whose result stays.
+  std::unique_ptr<Recording> Record(const Tensor& x, Tensor* result) {
+    auto recording = device_.Record([&]() -> absl::Status {
+      const Tensor between = device_.Add(x, x).value();
+      *result = device_.Add(between, x).value();
+      return absl::OkStatus();
+    });
+    EXPECT_TRUE(recording.ok()) << recording.status();
+    return *std::move(recording);
+  }
+
+  const std::unique_ptr<cpu::CpuDevice> cpu_ = cpu::CpuDevice::Create({}).value();
+  RecordingShapes device_{cpu_.get()};
+};
+
+TEST_F(ShapeRecordingTest, HoldsSegmentsAndNotItsTensors) {
+  const Tensor x =
+      device_.Allocate({40 * kMiB / 4}, DType::kF32, MemoryOwner::kActivations).value();
+  const int64_t before = Live(MemoryOwner::kActivations);
+  device_.ledger().ResetPeaks();
+  Tensor result;
+  std::unique_ptr<Recording> first = Record(x, &result);
+  EXPECT_EQ(
+      device_.ledger().Read().by_owner[static_cast<int>(MemoryOwner::kActivations)].peak_bytes,
+      before);
+  EXPECT_EQ(Live(MemoryOwner::kRecordings), 80 * kMiB);
+  // Another one works where the first one's intermediate value was.
+  Tensor other;
+  std::unique_ptr<Recording> second = Record(x, &other);
+  EXPECT_EQ(Live(MemoryOwner::kRecordings), 120 * kMiB);
+  first.reset();
+  result = Tensor();
+  EXPECT_EQ(Live(MemoryOwner::kRecordings), 120 * kMiB) << "all recordings share one pool";
+  second.reset();
+  other = Tensor();
+  EXPECT_EQ(Live(MemoryOwner::kRecordings), 0);
+  EXPECT_EQ(Live(MemoryOwner::kActivations), before);
+}
+
+TEST_F(ShapeRecordingTest, CountsWorkOncePerReplay) {
+  const Tensor x = Bytes(1000);
+  device_.ResetWork();
+  Tensor result;
+  const std::unique_ptr<Recording> recording = Record(x, &result);
+  EXPECT_EQ(device_.work().operations, 0);
+  for (int replays = 1; replays <= 2; ++replays) {
+    ASSERT_TRUE(device_.Replay(*recording).ok());
+    EXPECT_EQ(device_.work().operations, 2 * replays);
+    EXPECT_EQ(device_.work().bytes, 2000.0 * replays);
+  }
+}
+
+TEST_F(ShapeRecordingTest, BooksWhatGoesBeyondTheAssumed) {
+  device_.AssumeRecordings(5 * kMiB);
+  const Tensor inputs = Bytes(4 * kMiB, MemoryOwner::kRecordings);
+  EXPECT_EQ(Live(MemoryOwner::kRecordings), 0);
+  Tensor more = Bytes(3 * kMiB, MemoryOwner::kRecordings);
+  EXPECT_EQ(Live(MemoryOwner::kRecordings), 2 * kMiB);
+  more = Tensor();
+  EXPECT_EQ(Live(MemoryOwner::kRecordings), 0);
+  device_.AssumeRecordings(0);
+  EXPECT_EQ(Live(MemoryOwner::kRecordings), 4 * kMiB);
+}
+
+TEST_F(ShapeRecordingTest, FailsAsTheWorkDoes) {
+  const auto failed = device_.Record([] { return absl::NotFoundError("no"); });
+  EXPECT_EQ(failed.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(Live(MemoryOwner::kRecordings), 0);
+  const Tensor after = Bytes(7);
+  EXPECT_EQ(Live(MemoryOwner::kActivations), 7);
+  ShapeDevice plain(cpu_.get());
+  EXPECT_FALSE(plain.can_record());
+  EXPECT_EQ(plain.Record([] { return absl::OkStatus(); }).status().code(),
+            absl::StatusCode::kUnimplemented);
+}
+
 TEST(ShapeDeviceWorkTest, NothingIsTransferred) {
   const auto cpu = cpu::CpuDevice::Create({}).value();
   ShapeDevice device(cpu.get());

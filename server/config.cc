@@ -163,6 +163,7 @@ void VisitFields(ServerConfig* config, const Visitor& visit) {
   visit("cuda_graphs", &config->cuda_graphs);
   visit("queue_capacity", &config->queue_capacity);
   visit("queue_timeout_seconds", &config->queue_timeout_seconds);
+  visit("batch_ageing_seconds", &config->batch_ageing_seconds);
   visit("tenant_weights", &config->tenant_weights);
   visit("state_dir", &config->state_dir);
   visit("artifact_quota_mib", &config->artifact_quota_mib);
@@ -208,6 +209,9 @@ absl::Status CheckListen(absl::string_view key, absl::string_view listen) {
 void DeclareJobFlags(ServerConfig* config, CLI::App* app) {
   app->add_option("--queue-timeout-seconds", config->queue_timeout_seconds,
                   "Seconds a job may wait for its start; 0: as long as it likes");
+  app->add_option("--batch-ageing-seconds", config->batch_ageing_seconds,
+                  "Seconds of the device for interactive jobs before a waiting batch job has its "
+                  "turn; 0: as many as they like");
   app->add_option_function<std::vector<std::string>>(
          "--tenant-weight",
          [config](const std::vector<std::string>& items) {
@@ -317,6 +321,7 @@ void DeclareFlags(ServerConfig* config, std::string* config_file, CLI::App* app)
 absl::Status ValidateJobs(const ServerConfig& config) {
   for (const auto& [key, seconds] :
        {std::pair<const char*, double>{"queue_timeout_seconds", config.queue_timeout_seconds},
+        {"batch_ageing_seconds", config.batch_ageing_seconds},
         {"job_ttl_seconds", config.job_ttl_seconds}}) {
     if (std::isfinite(seconds) && seconds >= 0) continue;
     return absl::InvalidArgumentError(

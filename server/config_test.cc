@@ -66,9 +66,9 @@ TEST(ParseCommandLineTest, HelpNamesEveryFlag) {
   ASSERT_TRUE(parsed.ok());
   for (const char* flag :
        {"--listen", "--model", "--device", "--config", "--threads", "--compute-dtype",
-        "--queue-capacity", "--queue-timeout-seconds", "--tenant-weight", "--state-dir",
-        "--artifact-quota-mib", "--job-ttl-seconds", "--job-history", "--output-root", "--work-dir",
-        "--drain-seconds", "--reflection", "--log-level", "--log-format"}) {
+        "--queue-capacity", "--queue-timeout-seconds", "--batch-ageing-seconds", "--tenant-weight",
+        "--state-dir", "--artifact-quota-mib", "--job-ttl-seconds", "--job-history",
+        "--output-root", "--work-dir", "--drain-seconds", "--reflection", "--log-level", "--log-format"}) {
     EXPECT_THAT(parsed->print_and_exit, HasSubstr(flag));
   }
   EXPECT_THAT(Parse({"--version"})->print_and_exit, HasSubstr("ltx_server "));
@@ -93,6 +93,8 @@ TEST(ParseCommandLineTest, RefusesByName) {
               HasSubstr("drain_seconds"));
   EXPECT_THAT(std::string(Parse({"--queue-timeout-seconds", "-1"}).status().message()),
               HasSubstr("queue_timeout_seconds -1"));
+  EXPECT_THAT(std::string(Parse({"--batch-ageing-seconds", "-1"}).status().message()),
+              HasSubstr("batch_ageing_seconds -1"));
   EXPECT_THAT(std::string(Parse({"--job-ttl-seconds", "inf"}).status().message()),
               HasSubstr("job_ttl_seconds"));
   EXPECT_THAT(std::string(Parse({"--job-history", "0"}).status().message()),

@@ -142,6 +142,7 @@ JobManagerOptions JobOptions(const ServerConfig& config, const std::string& scra
   JobManagerOptions options;
   options.scheduler.capacity = config.queue_capacity;
   options.scheduler.tenant_weights = config.tenant_weights;
+  options.scheduler.batch_ageing_seconds = config.batch_ageing_seconds;
   options.tenant_max_jobs = config.tenant_max_jobs;
   options.state_dir = config.state_dir;
   options.scratch_dir = scratch_dir;

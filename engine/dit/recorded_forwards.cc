@@ -57,7 +57,7 @@ absl::StatusOr<std::optional<StreamInputs>> OwnInputs(Device& device, const Stre
   StreamInputs own = *inputs;
   for (Tensor* tensor : own.Tensors()) {
     if (!tensor->defined()) continue;
-    LTX_ASSIGN_OR_RETURN(*tensor, CopyOf(device, *tensor, MemoryOwner::kCache));
+    LTX_ASSIGN_OR_RETURN(*tensor, CopyOf(device, *tensor, MemoryOwner::kRecordings));
   }
   return own;
 }

@@ -28,6 +28,9 @@ class RecordedForwards {
                                  const StreamInputs* audio, const BatchPerturbations& perturbations,
                                  Evaluate evaluate);
 
+  /// Lets all recordings go.
+  void Clear() { entries_.clear(); }
+
  private:
   struct Entry {
     std::string key;

@@ -62,6 +62,8 @@ class Transformer {
   /// Whether forwards are recorded and replayed on a device that can (the default there). Without
   /// an observer only.
   void set_recording(bool on) { recording_ = on; }
+  /// The next forward of any kind is new again.
+  void ForgetRecordings() { recorded_.Clear(); }
 
   Device& device() const { return *device_; }
   DType dtype() const { return dtype_; }

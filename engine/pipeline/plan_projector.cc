@@ -65,8 +65,12 @@ absl::StatusOr<PlanProjection> PlanProjector::Project(const GenerationRequest& r
   }
   absl::MutexLock lock(&mutex_);
   MemoryLedger& ledger = device_.ledger();
-  // As if the prompt had never been seen, and the cache were about to keep it.
+  // As if the prompt had never been seen, and the cache were about to keep it; and as if the
+  // forwards were new, in the memory that recordings have so far.
   shapes_->parts().prompt_cache->Clear();
+  shapes_->parts().transformer->ForgetRecordings();
+  device_.AssumeRecordings(
+      modelled_->ledger().Read().by_owner[static_cast<int>(MemoryOwner::kRecordings)].live_bytes);
   const MemoryLedger::Snapshot resident = ledger.Read();
   const auto noise = std::make_shared<CountedNoise>();
   JobOptions options;

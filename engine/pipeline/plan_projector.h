@@ -66,8 +66,9 @@ class PlanProjector {
   absl::StatusOr<PlanProjection> Project(const GenerationRequest& request);
 
  private:
-  explicit PlanProjector(const Device* modelled) : device_(modelled) {}
+  explicit PlanProjector(Device* modelled) : modelled_(modelled), device_(modelled) {}
 
+  Device* const modelled_;
   absl::Mutex mutex_;
   ShapeDevice device_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<Model> shapes_ ABSL_GUARDED_BY(mutex_);

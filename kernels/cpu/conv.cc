@@ -31,7 +31,7 @@ int64_t CpuOpScratch::Conv(const ConvSize& size) const {
   ConvTask task;
   task.geometry.batch = size.batch;
   task.geometry.channels = size.in_channels;
-  for (int axis = 0; axis < 3; ++axis) task.geometry.axes[axis].output = size.output[axis];
+  task.geometry.axes = size.axes;
   task.weight = &weight;
   task.phases = size.phases;
   return size.positions() == 0 ? 0 : ChooseConvBlocking(task, threads_).scratch_bytes();

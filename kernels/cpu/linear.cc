@@ -82,7 +82,8 @@ Widening WideningOf(const LinearSize& size, bool widen_source) {
   Widening widening;
   widening.source = widen_source;
   // An activation sees the sum before it is rounded, so a bf16 product goes through f32 then.
-  widening.result = size.dtype == DType::kBF16 && (widen_source || size.activation);
+  widening.result =
+      size.dtype == DType::kBF16 && (widen_source || size.activation != Activation::kNone);
   const int64_t row_bytes = widening.row_bytes(size.in, size.out);
   widening.group = row_bytes == 0
                        ? size.rows
@@ -163,7 +164,7 @@ absl::StatusOr<Tensor> CpuDevice::Linear(const Tensor& x, const LinearWeight& we
   size.in = in;
   size.out = out;
   size.dtype = y.dtype();
-  size.activation = options.activation != Activation::kNone;
+  size.activation = options.activation;
   const Widening widening = WideningOf(size, packed.compute_dtype != packed.dtype);
   const bool widen = widening.source;
   const bool through_f32 = widening.result;

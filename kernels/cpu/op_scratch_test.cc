@@ -1,9 +1,11 @@
 #include "kernels/op_scratch.h"
 
+#include <array>
 #include <memory>
 #include <utility>
 
 #include "gtest/gtest.h"
+#include "kernels/conv_geometry.h"
 #include "kernels/cpu/cpu_device.h"
 #include "kernels/host_copy.h"
 
@@ -42,17 +44,18 @@ TEST_P(CpuOpScratchTest, Linear) {
                                                   MemoryOwner::kWeightsDit)
                                   .value();
   for (const int64_t rows : {1, 70, 9000}) {
-    for (const bool activation : {false, true}) {
+    for (const Activation activation : {Activation::kNone, Activation::kSilu}) {
       size.rows = rows;
       size.activation = activation;
       const Tensor x = Zeros({rows, size.in}, size.dtype);
       LinearOptions options;
-      if (activation) options.activation = Activation::kSilu;
+      options.activation = activation;
       const int64_t measured = Measured([&] { return device_->Linear(x, weight, options); });
       // What oneDNN asks for besides.
       constexpr int64_t kLibrary = 64 << 10;
-      EXPECT_LE(scratch().Linear(size), measured) << rows << activation;
-      EXPECT_GE(scratch().Linear(size) + kLibrary, measured) << rows << activation;
+      EXPECT_LE(scratch().Linear(size), measured) << rows << " " << static_cast<int>(activation);
+      EXPECT_GE(scratch().Linear(size) + kLibrary, measured)
+          << rows << " " << static_cast<int>(activation);
     }
   }
 }
@@ -61,7 +64,6 @@ TEST_P(CpuOpScratchTest, Conv) {
   ConvSize size;
   size.in_channels = 5;
   size.out_channels = 70;
-  size.taps = 27;
   size.dtype = GetParam();
   const ConvWeight weight =
       device_->PrepareConv(Zeros({70, 5, 3, 3, 3}, size.dtype), Tensor(), MemoryOwner::kWeightsDit)
@@ -70,7 +72,10 @@ TEST_P(CpuOpScratchTest, Conv) {
   for (AxisGeometry& axis : options.axes) axis.pad_before = axis.pad_after = 1;
   for (const int64_t width : {1, 9, 33, 400}) {
     size.batch = 2;
-    size.output = {3, 4, width};
+    const std::array<int64_t, 3> extents = {3, 4, width};
+    for (int i = 0; i < 3; ++i) {
+      size.axes[i] = MakeConvAxis(i, extents[i], /*kernel=*/3, options.axes[i]).value();
+    }
     const Tensor x = Zeros({2, 3, 4, width, 5}, size.dtype);
     EXPECT_EQ(scratch().Conv(size), Measured([&] { return device_->Conv(x, weight, options); }))
         << width;
@@ -81,9 +86,8 @@ TEST_P(CpuOpScratchTest, ConvTransposed) {
   ConvSize size;
   size.in_channels = 12;
   size.out_channels = 6;
-  size.taps = 8;
   size.phases = 4;
-  size.output = {1, 1, 50};
+  size.axes[2] = MakeTransposedConv(50, /*kernel=*/8, /*stride=*/4, /*padding=*/2)->phase;
   size.dtype = GetParam();
   const ConvWeight weight = device_
                                 ->PrepareConvTranspose1d(Zeros({12, 6, 8}, size.dtype), Tensor(),

@@ -115,9 +115,10 @@ absl::Status Choose(cublasLtHandle_t handle, const Description& description,
 
 }  // namespace
 
-absl::Status BatchedProducts::Run(CudaContext& context, const BatchedProduct& p) {
-  Description description;
-  LTX_RETURN_IF_ERROR(Describe(p, &description));
+template <typename Description>
+absl::StatusOr<BatchedProducts::Choice> BatchedProducts::ChoiceFor(CudaContext& context,
+                                                                   const BatchedProduct& p,
+                                                                   const Description& description) {
   const int64_t element = p.bf16 ? 2 : 4;
   const Alignments alignments = {Alignment(p.a, p.a_step, p.a_pitch, element),
                                  Alignment(p.b, p.b_step, p.b_pitch, element),
@@ -126,6 +127,7 @@ absl::Status BatchedProducts::Run(CudaContext& context, const BatchedProduct& p)
                        8 * (alignments.a + 32 * alignments.b + 1024 * alignments.c);
   const Key key = {p.rows,    p.columns, p.depth,  p.batch,  p.a_pitch, p.b_pitch,
                    p.c_pitch, p.a_step,  p.b_step, p.c_step, form};
+  absl::MutexLock lock(&mutex_);
   auto found = choices_.find(key);
   if (found == choices_.end()) {
     if (choices_.size() >= kMostChoices) choices_.clear();
@@ -134,7 +136,21 @@ absl::Status BatchedProducts::Run(CudaContext& context, const BatchedProduct& p)
     found = choices_.emplace(key, Choice{result.algo, static_cast<int64_t>(result.workspaceSize)})
                 .first;
   }
-  const Choice& choice = found->second;
+  return found->second;
+}
+
+absl::StatusOr<int64_t> BatchedProducts::WorkspaceBytes(CudaContext& context,
+                                                        const BatchedProduct& p) {
+  Description description;
+  LTX_RETURN_IF_ERROR(Describe(p, &description));
+  LTX_ASSIGN_OR_RETURN(const Choice choice, ChoiceFor(context, p, description));
+  return choice.workspace_bytes;
+}
+
+absl::Status BatchedProducts::Run(CudaContext& context, const BatchedProduct& p) {
+  Description description;
+  LTX_RETURN_IF_ERROR(Describe(p, &description));
+  LTX_ASSIGN_OR_RETURN(const Choice choice, ChoiceFor(context, p, description));
   LTX_ASSIGN_OR_RETURN(const Tensor workspace, context.Workspace(choice.workspace_bytes));
   const float zero = 0.0f;
   LTX_RETURN_IF_CUBLAS_ERROR(

@@ -4,8 +4,11 @@
 #include <array>
 #include <cstdint>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "kernels/cuda/context.h"
 
 namespace ltx::cuda {
@@ -39,6 +42,9 @@ class BatchedProducts {
  public:
   /// RESOURCE_EXHAUSTED if there is no workspace; INTERNAL if cuBLASLt refuses.
   absl::Status Run(CudaContext& context, const BatchedProduct& product);
+  /// The workspace that Run takes for a product of such sizes; of the addresses only their
+  /// alignment counts. Any thread may ask, beside Run.
+  absl::StatusOr<int64_t> WorkspaceBytes(CudaContext& context, const BatchedProduct& product);
 
  private:
   struct Choice {
@@ -46,7 +52,14 @@ class BatchedProducts {
     int64_t workspace_bytes;
   };
   using Key = std::array<int64_t, 11>;
-  absl::flat_hash_map<Key, Choice> choices_;
+
+  /// `description`: `product` as cuBLASLt knows it.
+  template <typename Description>
+  absl::StatusOr<Choice> ChoiceFor(CudaContext& context, const BatchedProduct& product,
+                                   const Description& description);
+
+  absl::Mutex mutex_;
+  absl::flat_hash_map<Key, Choice> choices_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace ltx::cuda

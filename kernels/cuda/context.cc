@@ -14,18 +14,6 @@ namespace {
 /// bf16 products and asynchronous copies begin with Ampere.
 constexpr int kOldestMajor = 8;
 
-/// True for what outlives a request.
-bool Lasts(MemoryOwner owner) {
-  switch (owner) {
-    case MemoryOwner::kActivations:
-    case MemoryOwner::kWorkspace:
-    case MemoryOwner::kMedia:
-      return false;
-    default:
-      return true;
-  }
-}
-
 }  // namespace
 
 /// A block that its ledger knows of for as long as it lives, unless it belongs to a recording.
@@ -121,7 +109,8 @@ absl::Status CudaContext::MakeCurrent() const {
 absl::StatusOr<Tensor> CudaContext::Allocate(const Shape& shape, DType dtype, MemoryOwner owner) {
   LTX_RETURN_IF_ERROR(MakeCurrent());
   LTX_ASSIGN_OR_RETURN(const int64_t bytes, TensorBytes(shape, dtype));
-  const std::shared_ptr<MemoryPool>& pool = Lasts(owner) ? lasting_pool_ : TransientPool();
+  const std::shared_ptr<MemoryPool>& pool =
+      GoesWithRequest(owner) ? TransientPool() : lasting_pool_;
   const bool counted = pool != recording_pool_;
   void* block = nullptr;
   if (bytes > 0) {

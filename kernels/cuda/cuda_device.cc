@@ -7,6 +7,7 @@
 #include "kernels/cuda/batched_product.h"
 #include "kernels/cuda/cudnn_attention.h"
 #include "kernels/cuda/linear_plans.h"
+#include "kernels/cuda/op_scratch.h"
 #include "kernels/status_macros.h"
 
 namespace ltx::cuda {
@@ -23,6 +24,9 @@ absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Create(const CudaDeviceO
   auto device = absl::WrapUnique(new CudaDevice(std::move(context)));
   LTX_ASSIGN_OR_RETURN(device->staging_, Staging::Create(kStagingHalf));
   LTX_ASSIGN_OR_RETURN(device->cudnn_attention_, CudnnAttention::Create());
+  device->op_scratch_ = std::make_unique<CudaOpScratch>(
+      device->context_.get(), device->linear_plans_.get(), device->batched_products_.get(),
+      device->cudnn_attention_.get());
   return device;
 }
 
@@ -50,6 +54,8 @@ DeviceProperties CudaDevice::properties() const {
 }
 
 MemoryLedger& CudaDevice::ledger() { return context_->ledger(); }
+
+const OpScratch& CudaDevice::op_scratch() const { return *op_scratch_; }
 
 int64_t CudaDevice::SystemAvailableBytes() const {
   size_t free = 0;

@@ -45,6 +45,7 @@ class CudaDevice final : public Device {
   DeviceProperties properties() const override;
   MemoryLedger& ledger() override;
   int64_t SystemAvailableBytes() const override;
+  const OpScratch& op_scratch() const override;
 
   // cuda_device_memory.cc
   absl::StatusOr<Tensor> Allocate(const Shape& shape, DType dtype, MemoryOwner owner) override;
@@ -181,6 +182,7 @@ class CudaDevice final : public Device {
   const std::unique_ptr<LinearPlans> linear_plans_;
   const std::unique_ptr<BatchedProducts> batched_products_;
   std::unique_ptr<CudnnAttention> cudnn_attention_;
+  std::unique_ptr<const OpScratch> op_scratch_;
   std::unique_ptr<Staging> staging_;
 };
 

@@ -3,6 +3,7 @@
 #include "kernels/cuda/cuda_device.h"
 #include "kernels/cuda/cuda_error.h"
 #include "kernels/cuda/cudnn_attention.h"
+#include "kernels/cuda/op_scratch.h"
 #include "kernels/cuda/product_attention.h"
 #include "kernels/cuda/rope_kernels.h"
 #include "kernels/op_check.h"
@@ -124,6 +125,33 @@ absl::StatusOr<Tensor> CudaDevice::Attention(const Columns& q, const Columns& k,
     LTX_RETURN_IF_ERROR(RunProductAttention(*context_, *batched_products_, task));
   }
   return out;
+}
+
+int64_t CudaOpScratch::Attention(const AttentionSize& size) const {
+  if (size.batch * size.queries * size.heads * size.value_dim * size.keys == 0) return 0;
+  if (!context_->MakeCurrent().ok()) return 0;
+  // Stand for operands that are there.
+  static constexpr uint8_t kMask = 0;
+  static constexpr float kBias = 0.0f;
+  AttentionTask task;
+  task.batch = size.batch;
+  task.heads = size.heads;
+  task.kv_heads = size.kv_heads;
+  task.queries = size.queries;
+  task.keys = size.keys;
+  task.width = size.head_dim;
+  task.value_width = size.value_dim;
+  task.q_stride = size.heads * size.head_dim;
+  task.k_stride = size.kv_heads * size.head_dim;
+  task.v_stride = size.kv_heads * size.value_dim;
+  task.out_stride = size.heads * size.value_dim;
+  task.bf16 = size.dtype == DType::kBF16;
+  task.causal = size.causal;
+  task.window = size.window;
+  if (size.key_mask) task.key_mask = &kMask;
+  if (size.bias) task.bias = &kBias;
+  if (CudnnAttention::Takes(task)) return cudnn_attention_->most_workspace_bytes();
+  return ProductAttentionScratch(*context_, *batched_products_, task).value_or(0);
 }
 
 absl::Status CudaDevice::HeadGate(Tensor* x, const Columns& logits) {

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -10,6 +11,7 @@
 #include "kernels/cuda/conv_tile.h"
 #include "kernels/cuda/cuda_device.h"
 #include "kernels/cuda/cuda_error.h"
+#include "kernels/cuda/op_scratch.h"
 #include "kernels/op_check.h"
 #include "kernels/status_macros.h"
 
@@ -98,6 +100,36 @@ bool SuitsTiles(const ConvGatherTask& task) {
   return task.channels > 0;
 }
 
+/// The form of a convolution for the tensor cores, if that is how `gpu` computes it.
+std::optional<ConvTileTask> TilesFor(const cudaDeviceProp& gpu, const ConvGatherTask& task) {
+  // The tile kernel's instructions are those of compute capability 9.0 and of no other.
+  if (gpu.major != 9 || gpu.minor != 0 || !SuitsTiles(task)) return std::nullopt;
+  const ConvTileTask tile = TileTaskFor(task);
+  if (!FitsConvTile(tile)) return std::nullopt;
+  return tile;
+}
+
+/// The padded copy of the input that the tile kernel reads in its place, if it needs one.
+std::optional<PadImagesTask> CopyFor(const ConvGatherTask& task) {
+  if (!NeedsCopy(task.axes[1]) && !NeedsCopy(task.axes[2])) return std::nullopt;
+  PadImagesTask pad;
+  pad.x = task.x;
+  pad.images = task.batch * task.axes[0].input;
+  pad.channels = task.channels;
+  for (int i = 0; i < 2; ++i) {
+    const GatherAxis& axis = task.axes[i + 1];
+    pad.input[i] = axis.input;
+    pad.output[i] = ReachOf(axis);
+    pad.before[i] = axis.pad_before;
+    pad.mode[i] = axis.pad_mode;
+  }
+  return pad;
+}
+
+int64_t BytesOf(const PadImagesTask& copy) {
+  return copy.images * copy.output[0] * copy.output[1] * copy.channels * SizeOf(DType::kBF16);
+}
+
 }  // namespace
 
 absl::StatusOr<ConvWeight> CudaDevice::PackConv(const Tensor& weight, const Tensor& bias,
@@ -174,38 +206,38 @@ absl::StatusOr<Tensor> CudaDevice::Conv(const Tensor& x, const ConvWeight& weigh
 
 absl::Status CudaDevice::RunConv(const ConvGatherTask& task) {
   const cudaDeviceProp& gpu = context_->properties();
-  // The tile kernel's instructions are those of compute capability 9.0 and of no other.
-  const bool hopper = gpu.major == 9 && gpu.minor == 0;
-  ConvTileTask tile = TileTaskFor(task);
-  if (!hopper || !SuitsTiles(task) || !FitsConvTile(tile)) {
+  std::optional<ConvTileTask> tile = TilesFor(gpu, task);
+  if (!tile.has_value()) {
     LTX_RETURN_IF_CUDA_ERROR(LaunchConvGather(task, context_->stream()));
     return absl::OkStatus();
   }
   Tensor padded;
-  if (NeedsCopy(task.axes[1]) || NeedsCopy(task.axes[2])) {
-    PadImagesTask pad;
-    pad.x = tile.x;
-    pad.images = tile.batch * tile.input[0];
-    pad.channels = tile.channels;
+  if (std::optional<PadImagesTask> copy = CopyFor(task)) {
+    LTX_ASSIGN_OR_RETURN(padded, context_->Workspace(BytesOf(*copy)));
+    copy->out = padded.raw();
+    LTX_RETURN_IF_CUDA_ERROR(LaunchPadImages(*copy, context_->stream()));
+    tile->x = padded.raw();
     for (int i = 0; i < 2; ++i) {
-      const GatherAxis& axis = task.axes[i + 1];
-      pad.input[i] = axis.input;
-      pad.output[i] = ReachOf(axis);
-      pad.before[i] = axis.pad_before;
-      pad.mode[i] = axis.pad_mode;
-    }
-    LTX_ASSIGN_OR_RETURN(padded, context_->Workspace(pad.images * pad.output[0] * pad.output[1] *
-                                                     pad.channels * SizeOf(DType::kBF16)));
-    pad.out = padded.raw();
-    LTX_RETURN_IF_CUDA_ERROR(LaunchPadImages(pad, context_->stream()));
-    tile.x = padded.raw();
-    for (int i = 0; i < 2; ++i) {
-      tile.input[i + 1] = pad.output[i];
-      tile.pad_before[i + 1] = 0;
+      tile->input[i + 1] = copy->output[i];
+      tile->pad_before[i + 1] = 0;
     }
   }
-  LTX_RETURN_IF_CUDA_ERROR(LaunchConvTile(tile, gpu.multiProcessorCount, context_->stream()));
+  LTX_RETURN_IF_CUDA_ERROR(LaunchConvTile(*tile, gpu.multiProcessorCount, context_->stream()));
   return absl::OkStatus();
+}
+
+int64_t CudaOpScratch::Conv(const ConvSize& size) const {
+  if (size.phases > 1 || size.positions() * size.out_channels == 0) return 0;
+  ConvGatherTask task;
+  task.batch = size.batch;
+  task.channels = size.in_channels;
+  task.out_channels = size.out_channels;
+  for (int i = 0; i < 3; ++i) task.axes[i] = GatherAxisOf(size.axes[i]);
+  task.bf16 = size.dtype == DType::kBF16;
+  task.activation = size.activation;
+  if (!TilesFor(context_->properties(), task).has_value()) return 0;
+  const std::optional<PadImagesTask> copy = CopyFor(task);
+  return copy.has_value() ? BytesOf(*copy) : 0;
 }
 
 absl::StatusOr<Tensor> CudaDevice::ConvTranspose1d(const Tensor& x, const ConvWeight& weight,

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "kernels/cuda/cuda_device.h"
@@ -7,6 +8,7 @@
 #include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/fill_rows.h"
 #include "kernels/cuda/linear_plans.h"
+#include "kernels/cuda/op_scratch.h"
 #include "kernels/operand_check.h"
 #include "kernels/status_macros.h"
 
@@ -20,6 +22,18 @@ class DenseLinear final : public PreparedWeight {
   Tensor weight;
   Tensor bias;
 };
+
+using Epilogue = LinearProblem::Epilogue;
+
+/// What cuBLASLt is asked to do to its sums; nothing if the activation is left to a kernel of ours.
+/// cuBLASLt's own GELU is good enough for a result in bf16; f32 gets ours.
+std::optional<Epilogue> EpilogueFor(DType dtype, bool bias, Activation activation) {
+  if (activation == Activation::kNone) return bias ? Epilogue::kBias : Epilogue::kNone;
+  if (activation == Activation::kGeluTanh && dtype == DType::kBF16) {
+    return bias ? Epilogue::kGeluTanhBias : Epilogue::kGeluTanh;
+  }
+  return std::nullopt;
+}
 
 /// The largest power of two up to 256 that divides the address.
 uint32_t AlignmentOf(const void* address) {
@@ -75,15 +89,8 @@ absl::StatusOr<Tensor> CudaDevice::Linear(const Tensor& x, const LinearWeight& w
     return Launched("Linear", y);
   }
 
-  // cuBLASLt's own GELU is good enough for a result in bf16; f32 gets ours.
-  const bool gelu = options.activation == Activation::kGeluTanh && x.dtype() == DType::kBF16;
-  using Epilogue = LinearProblem::Epilogue;
-  if (gelu || options.activation == Activation::kNone) {
-    if (gelu) {
-      problem.epilogue = bias == nullptr ? Epilogue::kGeluTanh : Epilogue::kGeluTanhBias;
-    } else {
-      problem.epilogue = bias == nullptr ? Epilogue::kNone : Epilogue::kBias;
-    }
+  if (const auto epilogue = EpilogueFor(x.dtype(), bias != nullptr, options.activation)) {
+    problem.epilogue = *epilogue;
     const absl::Status status =
         linear_plans_->Run(problem, x.raw(), dense.weight.raw(), bias, y.raw());
     if (!absl::IsUnimplemented(status) || problem.epilogue == Epilogue::kNone) {
@@ -103,6 +110,26 @@ absl::StatusOr<Tensor> CudaDevice::Linear(const Tensor& x, const LinearWeight& w
   LaunchBiasActivation(y.dtype(), options.activation, sums.data<float>(), bias, y.raw(),
                        problem.rows, problem.out, context_->stream());
   return Launched("Linear", y);
+}
+
+int64_t CudaOpScratch::Linear(const LinearSize& size) const {
+  if (size.rows == 0 || size.out == 0 || size.in == 0) return 0;
+  if (!context_->MakeCurrent().ok()) return 0;
+  LinearProblem problem;
+  problem.rows = size.rows;
+  problem.in = size.in;
+  problem.out = size.out;
+  problem.dtype = size.dtype;
+  problem.result_dtype = size.dtype;
+  if (const auto epilogue = EpilogueFor(size.dtype, size.bias, size.activation)) {
+    problem.epilogue = *epilogue;
+    const std::optional<int64_t> scratch = linear_plans_->ScratchBytes(problem);
+    if (scratch.has_value() || problem.epilogue == Epilogue::kNone) return scratch.value_or(0);
+  }
+  problem.epilogue = Epilogue::kNone;
+  problem.result_dtype = DType::kF32;
+  const int64_t sums = size.dtype == DType::kF32 ? 0 : size.rows * size.out * SizeOf(DType::kF32);
+  return sums + linear_plans_->ScratchBytes(problem).value_or(0);
 }
 
 }  // namespace ltx::cuda

@@ -5,6 +5,7 @@
 #include "kernels/cuda/cuda_device.h"
 #include "kernels/cuda/cuda_error.h"
 #include "kernels/cuda/group_norm_kernels.h"
+#include "kernels/cuda/op_scratch.h"
 #include "kernels/cuda/residual_norm.h"
 #include "kernels/cuda/row_kernels.h"
 #include "kernels/op_check.h"
@@ -104,6 +105,17 @@ absl::StatusOr<Tensor> CudaDevice::GroupNorm(const Tensor& x, const Tensor& weig
   LTX_ASSIGN_OR_RETURN(const Tensor workspace, context_->Workspace(GroupNormWorkspaceBytes(task)));
   LTX_RETURN_IF_CUDA_ERROR(LaunchGroupNorm(task, workspace.raw(), context_->stream()));
   return y;
+}
+
+int64_t CudaOpScratch::GroupNorm(const GroupNormSize& size) const {
+  if (size.batch * size.positions * size.channels == 0) return 0;
+  GroupNormTask task;
+  task.batch = size.batch;
+  task.positions = size.positions;
+  task.channels = size.channels;
+  task.groups = size.groups;
+  task.bf16 = size.dtype == DType::kBF16;
+  return GroupNormWorkspaceBytes(task);
 }
 
 absl::StatusOr<std::vector<Tensor>> CudaDevice::ResidualNorm(

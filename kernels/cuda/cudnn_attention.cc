@@ -119,6 +119,9 @@ absl::StatusOr<const CudnnAttention::Plan*> CudnnAttention::FindPlan(const Atten
     return plans_.front().second.get();
   }
   LTX_ASSIGN_OR_RETURN(std::unique_ptr<Plan> plan, MakePlan(task));
+  if (plan->workspace_bytes > most_workspace_bytes()) {
+    most_workspace_bytes_.store(plan->workspace_bytes, std::memory_order_relaxed);
+  }
   if (plans_.size() >= kMostPlans) {
     places_.erase(plans_.back().first);
     plans_.pop_back();

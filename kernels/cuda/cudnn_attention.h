@@ -4,6 +4,7 @@
 #include <cudnn.h>
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <list>
 #include <memory>
@@ -35,6 +36,11 @@ class CudnnAttention {
   /// RESOURCE_EXHAUSTED if there is no workspace.
   absl::Status Run(CudaContext& context, const AttentionTask& task);
 
+  /// The largest workspace of any plan made so far. Any thread may ask.
+  int64_t most_workspace_bytes() const {
+    return most_workspace_bytes_.load(std::memory_order_relaxed);
+  }
+
  private:
   struct Plan;
   /// Every number of a task that a plan is made for.
@@ -47,6 +53,7 @@ class CudnnAttention {
   absl::StatusOr<const Plan*> FindPlan(const AttentionTask& task);
 
   const cudnnHandle_t handle_;
+  std::atomic<int64_t> most_workspace_bytes_{0};
   /// The last used first.
   std::list<Entry> plans_;
   absl::flat_hash_map<Key, std::list<Entry>::iterator> places_;

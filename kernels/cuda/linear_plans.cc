@@ -41,6 +41,17 @@ cublasLtEpilogue_t EpilogueOf(LinearProblem::Epilogue epilogue) {
   return CUBLASLT_EPILOGUE_DEFAULT;
 }
 
+int64_t ResultBytes(const LinearProblem& problem) {
+  return problem.rows * problem.out * SizeOf(problem.result_dtype);
+}
+
+/// Whether the first use of a problem compares algorithms.
+bool IsTuned(const LinearProblem& problem, size_t candidates) {
+  return candidates > 1 && static_cast<double>(problem.rows) * static_cast<double>(problem.in) *
+                                   static_cast<double>(problem.out) >=
+                               kWorthTuning;
+}
+
 bool HasBias(LinearProblem::Epilogue epilogue) {
   return epilogue == LinearProblem::Epilogue::kBias ||
          epilogue == LinearProblem::Epilogue::kGeluTanhBias;
@@ -175,7 +186,7 @@ absl::Status LinearPlans::RunCandidate(const Plan& plan, size_t candidate,
 }
 
 absl::Status LinearPlans::Tune(const LinearProblem& problem, const Operands& operands, Plan* plan) {
-  const int64_t bytes = problem.rows * problem.out * SizeOf(problem.result_dtype);
+  const int64_t bytes = ResultBytes(problem);
   const absl::StatusOr<Tensor> scratch = context_->Workspace(bytes);
   // Without memory for a second result the first proposal stands.
   if (!scratch.ok()) return absl::OkStatus();
@@ -220,19 +231,49 @@ absl::Status LinearPlans::Tune(const LinearProblem& problem, const Operands& ope
   return absl::OkStatus();
 }
 
+std::optional<int64_t> LinearPlans::ScratchBytes(const LinearProblem& problem) {
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto found = scratch_.find(problem);
+    if (found != scratch_.end()) return found->second;
+  }
+  // Aligned like a tensor; nothing is read from there.
+  const void* const bias = reinterpret_cast<const void*>(uintptr_t{512});
+  const absl::StatusOr<std::unique_ptr<Plan>> plan = MakePlan(problem, bias);
+  std::optional<int64_t> bytes;
+  if (plan.ok() && !(*plan)->candidates.empty()) {
+    bytes = 0;
+    const bool tunes = IsTuned(problem, (*plan)->candidates.size());
+    for (const cublasLtMatmulHeuristicResult_t& candidate : (*plan)->candidates) {
+      bytes = std::max(*bytes, static_cast<int64_t>(candidate.workspaceSize));
+      if (!tunes) break;
+    }
+    if (tunes) *bytes += ResultBytes(problem) + kCandidates * SizeOf(DType::kI32);
+  }
+  absl::MutexLock lock(&mutex_);
+  // What Run has found meanwhile is better.
+  return scratch_.try_emplace(problem, bytes).first->second;
+}
+
 absl::Status LinearPlans::Run(const LinearProblem& problem, const void* x, const void* weight,
                               const void* bias, void* y) {
   const Operands operands{x, weight, y};
   auto found = plans_.find(problem);
   if (found == plans_.end()) {
     LTX_ASSIGN_OR_RETURN(std::unique_ptr<Plan> plan, MakePlan(problem, bias));
-    const double work = static_cast<double>(problem.rows) * static_cast<double>(problem.in) *
-                        static_cast<double>(problem.out);
     cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
     LTX_RETURN_IF_CUDA_ERROR(cudaStreamIsCapturing(context_->stream(), &capture));
-    if (plan->candidates.size() > 1 && work >= kWorthTuning &&
-        capture == cudaStreamCaptureStatusNone) {
+    if (IsTuned(problem, plan->candidates.size()) && capture == cudaStreamCaptureStatusNone) {
       LTX_RETURN_IF_ERROR(Tune(problem, operands, plan.get()));
+    }
+    {
+      absl::MutexLock lock(&mutex_);
+      if (scratch_.size() >= kMaxPlans) scratch_.clear();
+      std::optional<int64_t>& scratch = scratch_[problem];
+      scratch.reset();
+      if (!plan->candidates.empty()) {
+        scratch = static_cast<int64_t>(plan->candidates.front().workspaceSize);
+      }
     }
     if (plans_.size() >= kMaxPlans) plans_.clear();
     found = plans_.emplace(problem, std::move(plan)).first;

@@ -5,12 +5,15 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "kernels/cuda/context.h"
 #include "kernels/dtype.h"
 
@@ -58,6 +61,10 @@ class LinearPlans {
   absl::Status Run(const LinearProblem& problem, const void* x, const void* weight,
                    const void* bias, void* y);
 
+  /// What Run would take of scratch for the problem now: before its first use also what choosing
+  /// takes. Nothing if Run would answer UNIMPLEMENTED. Any thread may ask, beside Run.
+  std::optional<int64_t> ScratchBytes(const LinearProblem& problem);
+
  private:
   struct Operands {
     const void* x;
@@ -74,6 +81,9 @@ class LinearPlans {
 
   CudaContext* const context_;
   absl::flat_hash_map<LinearProblem, std::unique_ptr<Plan>> plans_;
+  absl::Mutex mutex_;
+  /// Answers of ScratchBytes.
+  absl::flat_hash_map<LinearProblem, std::optional<int64_t>> scratch_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace ltx::cuda

@@ -62,32 +62,63 @@ struct Block {
   int64_t count;
 };
 
+/// scores = scale q k^T.
+BatchedProduct ScoreProduct(const AttentionTask& task, const Blocking& blocking, const Block& block,
+                            float* scores) {
+  const int64_t element = task.bf16 ? 2 : 4;
+  const int64_t group = task.heads / task.kv_heads;
+  const int64_t query_row = block.batch * task.queries + block.first;
+  BatchedProduct product;
+  product.a = At(task.q, query_row * task.q_stride + block.head * task.width, element);
+  product.b = At(task.k, block.batch * task.keys * task.k_stride + block.head / group * task.width,
+                 element);
+  product.c = scores;
+  product.rows = block.count;
+  product.columns = task.keys;
+  product.depth = task.width;
+  product.batch = block.heads;
+  product.a_pitch = task.q_stride;
+  product.b_pitch = task.k_stride;
+  product.c_pitch = blocking.pitch;
+  product.a_step = task.width;
+  product.b_step = group == 1 ? task.width : 0;
+  product.c_step = block.count * blocking.pitch;
+  product.transposed_b = true;
+  product.bf16 = task.bf16;
+  product.factor = task.scale;
+  return product;
+}
+
+/// out = weights v.
+BatchedProduct SumProduct(const AttentionTask& task, const Blocking& blocking, const Block& block,
+                          const Values& values, const void* weights) {
+  const int64_t element = task.bf16 ? 2 : 4;
+  const int64_t group = task.heads / task.kv_heads;
+  const int64_t query_row = block.batch * task.queries + block.first;
+  BatchedProduct product;
+  product.a = weights;
+  product.b = At(values.data, block.head / group * task.value_width, element);
+  product.c = static_cast<uint8_t*>(task.out) +
+              (query_row * task.out_stride + block.head * task.value_width) * element;
+  product.rows = block.count;
+  product.columns = task.value_width;
+  product.depth = task.keys;
+  product.batch = block.heads;
+  product.a_pitch = blocking.pitch;
+  product.b_pitch = values.stride;
+  product.c_pitch = task.out_stride;
+  product.a_step = block.count * blocking.pitch;
+  product.b_step = group == 1 ? task.value_width : 0;
+  product.c_step = task.value_width;
+  product.bf16 = task.bf16;
+  product.f32_result = !task.bf16;
+  return product;
+}
+
 absl::Status RunBlock(CudaContext& context, BatchedProducts& products, const AttentionTask& task,
                       const Blocking& blocking, const Block& block, const Values& values,
                       float* scores, void* weights) {
-  const int64_t element = task.bf16 ? 2 : 4;
-  const int64_t group = task.heads / task.kv_heads;
-  const int64_t kv_head = block.head / group;
-  const int64_t query_row = block.batch * task.queries + block.first;
-  BatchedProduct score;
-  score.a = At(task.q, query_row * task.q_stride + block.head * task.width, element);
-  score.b = At(task.k, block.batch * task.keys * task.k_stride + kv_head * task.width, element);
-  score.c = scores;
-  score.rows = block.count;
-  score.columns = task.keys;
-  score.depth = task.width;
-  score.batch = block.heads;
-  score.a_pitch = task.q_stride;
-  score.b_pitch = task.k_stride;
-  score.c_pitch = blocking.pitch;
-  score.a_step = task.width;
-  score.b_step = group == 1 ? task.width : 0;
-  score.c_step = block.count * blocking.pitch;
-  score.transposed_b = true;
-  score.bf16 = task.bf16;
-  score.factor = task.scale;
-  LTX_RETURN_IF_ERROR(products.Run(context, score));
-
+  LTX_RETURN_IF_ERROR(products.Run(context, ScoreProduct(task, blocking, block, scores)));
   SoftmaxTask softmax;
   softmax.scores = scores;
   softmax.weights = weights;
@@ -107,24 +138,13 @@ absl::Status RunBlock(CudaContext& context, BatchedProducts& products, const Att
   }
   LTX_RETURN_IF_CUDA_ERROR(LaunchSoftmax(softmax, context.stream()));
 
-  BatchedProduct sum;
-  sum.a = weights;
-  sum.b = At(values.data, kv_head * task.value_width, element);
-  sum.c = static_cast<uint8_t*>(task.out) +
-          (query_row * task.out_stride + block.head * task.value_width) * element;
-  sum.rows = block.count;
-  sum.columns = task.value_width;
-  sum.depth = task.keys;
-  sum.batch = block.heads;
-  sum.a_pitch = blocking.pitch;
-  sum.b_pitch = values.stride;
-  sum.c_pitch = task.out_stride;
-  sum.a_step = block.count * blocking.pitch;
-  sum.b_step = group == 1 ? task.value_width : 0;
-  sum.c_step = task.value_width;
-  sum.bf16 = task.bf16;
-  sum.f32_result = !task.bf16;
-  return products.Run(context, sum);
+  return products.Run(context, SumProduct(task, blocking, block, values, weights));
+}
+
+/// Bytes of a copy of the values of a batch row, for where a mask hides some.
+int64_t MaskedBytes(const AttentionTask& task) {
+  if (task.key_mask == nullptr) return 0;
+  return task.keys * task.kv_heads * task.value_width * (task.bf16 ? 2 : 4);
 }
 
 }  // namespace
@@ -141,7 +161,7 @@ absl::Status RunProductAttention(CudaContext& context, BatchedProducts& products
   const int64_t value_row = task.kv_heads * task.value_width;
   Tensor masked;
   if (task.key_mask != nullptr) {
-    LTX_ASSIGN_OR_RETURN(masked, context.Workspace(task.keys * value_row * element));
+    LTX_ASSIGN_OR_RETURN(masked, context.Workspace(MaskedBytes(task)));
   }
   // Blocks of heads stay within what shares or owns its keys alike.
   const int64_t group = task.heads / task.kv_heads;
@@ -173,6 +193,21 @@ absl::Status RunProductAttention(CudaContext& context, BatchedProducts& products
     }
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<int64_t> ProductAttentionScratch(CudaContext& context, BatchedProducts& products,
+                                                const AttentionTask& task) {
+  const Blocking blocking = ChooseBlocking(task);
+  const Block block = {0, 0, blocking.heads, 0, std::min(blocking.queries, task.queries)};
+  Values values = {task.v, task.v_stride};
+  if (task.key_mask != nullptr) values.stride = task.kv_heads * task.value_width;
+  LTX_ASSIGN_OR_RETURN(
+      const int64_t score,
+      products.WorkspaceBytes(context, ScoreProduct(task, blocking, block, nullptr)));
+  LTX_ASSIGN_OR_RETURN(
+      const int64_t sum,
+      products.WorkspaceBytes(context, SumProduct(task, blocking, block, values, nullptr)));
+  return blocking.score_bytes + blocking.weight_bytes + MaskedBytes(task) + std::max(score, sum);
 }
 
 }  // namespace ltx::cuda

@@ -2,6 +2,7 @@
 #define LTX_KERNELS_CUDA_PRODUCT_ATTENTION_H_
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "kernels/cuda/attention_task.h"
 #include "kernels/cuda/batched_product.h"
 #include "kernels/cuda/context.h"
@@ -13,6 +14,11 @@ namespace ltx::cuda {
 /// RESOURCE_EXHAUSTED if there is no memory for a block.
 absl::Status RunProductAttention(CudaContext& context, BatchedProducts& products,
                                  const AttentionTask& task);
+
+/// The scratch that RunProductAttention takes for such a task; of its addresses, all but those of
+/// mask and bias count as aligned.
+absl::StatusOr<int64_t> ProductAttentionScratch(CudaContext& context, BatchedProducts& products,
+                                                const AttentionTask& task);
 
 }  // namespace ltx::cuda
 

@@ -20,12 +20,12 @@ class Recorder::LedgerMemory final : public DeviceMemory {
 
   absl::StatusOr<void*> Allocate(int64_t bytes) override {
     LTX_ASSIGN_OR_RETURN(void* const segment, context_->memory().Allocate(bytes));
-    if (segment != nullptr) context_->ledger().Add(MemoryOwner::kCache, bytes);
+    if (segment != nullptr) context_->ledger().Add(MemoryOwner::kRecordings, bytes);
     return segment;
   }
   void Free(void* segment, int64_t bytes) override {
     context_->memory().Free(segment, bytes);
-    context_->ledger().Remove(MemoryOwner::kCache, bytes);
+    context_->ledger().Remove(MemoryOwner::kRecordings, bytes);
   }
 
  private:

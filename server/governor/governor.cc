@@ -12,10 +12,6 @@
 namespace ltx::server {
 namespace {
 
-/// What a job takes and gives back; the rest of the ledger is there for good.
-constexpr MemoryOwner kOfJobs[] = {MemoryOwner::kActivations, MemoryOwner::kWorkspace,
-                                   MemoryOwner::kMedia};
-
 const MemoryLedger::Amounts& Of(const MemoryLedger::Snapshot& snapshot, MemoryOwner owner) {
   return snapshot.by_owner[static_cast<int>(owner)];
 }
@@ -36,7 +32,9 @@ absl::StatusOr<std::unique_ptr<Governor>> Governor::Create(const pipeline::Model
 int64_t Governor::HeldBytes() const {
   const MemoryLedger::Snapshot now = model_->device().ledger().Read();
   int64_t held = 0;
-  for (const MemoryOwner owner : kOfJobs) {
+  for (int i = 0; i < kMemoryOwnerCount; ++i) {
+    const auto owner = static_cast<MemoryOwner>(i);
+    if (!GoesWithRequest(owner)) continue;
     held += Of(now, owner).live_bytes - Of(idle_, owner).live_bytes;
   }
   return std::max<int64_t>(held, 0);
@@ -44,9 +42,13 @@ int64_t Governor::HeldBytes() const {
 
 int64_t Governor::ResidentBytes() const {
   const MemoryLedger::Snapshot now = model_->device().ledger().Read();
-  // Caches grow while the server runs; everything else that is resident was there at the start.
-  return idle_.total.live_bytes - Of(idle_, MemoryOwner::kCache).live_bytes +
-         Of(now, MemoryOwner::kCache).live_bytes;
+  // Caches and recordings grow while the server runs; everything else that is resident was there
+  // at the start.
+  int64_t resident = idle_.total.live_bytes;
+  for (const MemoryOwner owner : {MemoryOwner::kCache, MemoryOwner::kRecordings}) {
+    resident += Of(now, owner).live_bytes - Of(idle_, owner).live_bytes;
+  }
+  return resident;
 }
 
 absl::StatusOr<GovernorPlan> Governor::Project(const pipeline::GenerationRequest& request) {

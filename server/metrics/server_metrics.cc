@@ -156,17 +156,18 @@ std::string ServerMetrics::Text() const {
       const Reading reading = families_->source();
       int64_t weights = 0;
       int64_t workspace = 0;
+      int64_t cache = 0;
       for (int i = 0; i < kMemoryOwnerCount; ++i) {
         const auto owner = static_cast<MemoryOwner>(i);
         const int64_t bytes = reading.ledger.by_owner[i].live_bytes;
         if (absl::StartsWith(MemoryOwnerName(owner), "weights/")) {
           weights += bytes;
-        } else if (owner != MemoryOwner::kCache) {
+        } else if (GoesWithRequest(owner)) {
           workspace += bytes;
+        } else {
+          cache += bytes;
         }
       }
-      const int64_t cache =
-          reading.ledger.by_owner[static_cast<int>(MemoryOwner::kCache)].live_bytes;
       const auto set = [this](const char* kind, int64_t bytes) {
         families_->device_bytes.Add({{"kind", kind}}).Set(static_cast<double>(bytes));
       };

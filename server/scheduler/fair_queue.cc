@@ -82,15 +82,21 @@ void FairQueue::Push(WaitingJob job) {
 
 const WaitingJob* FairQueue::Head() const {
   for (int c = 0; c < kJobClassCount; ++c) {
-    if (order_[c].empty()) continue;
-    const auto& [virtual_time, arrival, tenant] = *order_[c].begin();
-    return &tenant->waiting[c].at(arrival);
+    const WaitingJob* const head = Head(static_cast<JobClass>(c));
+    if (head != nullptr) return head;
   }
   return nullptr;
 }
 
-WaitingJob FairQueue::Pop() {
-  const auto [tenant, c, arrival] = index_.at(Head()->id);
+const WaitingJob* FairQueue::Head(JobClass job_class) const {
+  const int c = static_cast<int>(job_class);
+  if (order_[c].empty()) return nullptr;
+  const auto& [virtual_time, arrival, tenant] = *order_[c].begin();
+  return &tenant->waiting[c].at(arrival);
+}
+
+WaitingJob FairQueue::Pop(JobClass job_class) {
+  const auto [tenant, c, arrival] = index_.at(Head(job_class)->id);
   Unlink(tenant);
   WaitingJob job = std::move(tenant->waiting[c].extract(arrival).mapped());
   ++tenant->running;

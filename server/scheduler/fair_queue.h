@@ -44,8 +44,11 @@ class FairQueue {
   void Push(WaitingJob job);
   /// The job that goes next, or null. Valid until the next change.
   const WaitingJob* Head() const;
-  /// Takes the head out; its tenant counts as running until Release(). The queue must not be empty.
-  WaitingJob Pop();
+  /// The same among the jobs of one class.
+  const WaitingJob* Head(JobClass job_class) const;
+  /// Takes the head of the class out; its tenant counts as running until Release(). The class must
+  /// not be empty.
+  WaitingJob Pop(JobClass job_class);
   /// Takes a waiting job out; false if it is not there.
   bool Remove(const std::string& id);
 

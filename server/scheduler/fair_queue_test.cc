@@ -23,7 +23,7 @@ WaitingJob Job(const std::string& id, const std::string& tenant, JobClass job_cl
 
 /// Takes the head and lets it use `seconds`.
 std::string RunNext(FairQueue* queue, double seconds = 1) {
-  const WaitingJob job = queue->Pop();
+  const WaitingJob job = queue->Pop(queue->Head()->job_class);
   queue->Charge(job.tenant, seconds);
   queue->Release(job.tenant);
   return job.id;
@@ -58,6 +58,16 @@ TEST(FairQueueTest, TheClassComesFirst) {
   EXPECT_EQ(queue.size(kBatch), 1);
   EXPECT_EQ(queue.size(kInteractive), 1);
   EXPECT_THAT(RunAll(&queue), ElementsAre("interactive", "batch"));
+}
+
+TEST(FairQueueTest, TheHeadOfALowerClassCanBeTakenFirst) {
+  FairQueue queue;
+  queue.Push(Job("interactive", "b", kInteractive));
+  EXPECT_EQ(queue.Head(kBatch), nullptr);
+  for (const char* id : {"batch1", "batch2"}) queue.Push(Job(id, "a", kBatch));
+  EXPECT_EQ(queue.Head(kBatch)->id, "batch1");
+  EXPECT_EQ(queue.Pop(kBatch).id, "batch1");
+  EXPECT_THAT(RunAll(&queue), ElementsAre("interactive", "batch2"));
 }
 
 TEST(FairQueueTest, TenantsTakeTurnsHoweverManyJobsOneSends) {

@@ -55,6 +55,8 @@ struct Scheduler::Entry {
   int told_ahead = -1;
   bool waiting = true;
   bool started = false;
+  /// What it counts as on the device; see batch_ageing_seconds.
+  JobClass runs_as = spec.job_class;
   double used_seconds = 0;
 
   absl::Time expiry() const { return std::min(spec.deadline, spec.start_by); }
@@ -138,9 +140,9 @@ void Scheduler::Drain(absl::Duration grace) {
   for (const EntryPtr& entry : waiting) EndUnstarted(entry, ShuttingDown());
   absl::MutexLock lock(&mutex_);
   const auto idle = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-    return std::all_of(slots_.begin(), slots_.end(), [](const Slot& slot) {
-      return slot.running == nullptr && slot.suspended == nullptr;
-    });
+    return ending_ == 0 && std::all_of(slots_.begin(), slots_.end(), [](const Slot& slot) {
+             return slot.running == nullptr && slot.suspended == nullptr;
+           });
   };
   if (mutex_.AwaitWithTimeout(absl::Condition(&idle), grace)) return;
   for (const auto& [id, entry] : entries_) entry->cancellation.Abandon();
@@ -171,28 +173,36 @@ bool Scheduler::MustYield(const Slot& slot, const Entry& entry) const {
   const WaitingJob* const head = queue_.Head();
   // One suspended job a device: its memory is all that a plan has to count with.
   if (head == nullptr || slot.suspended != nullptr) return false;
-  if (!IsAbove(head->job_class, entry.spec.job_class)) return false;
+  if (!IsAbove(head->job_class, entry.runs_as)) return false;
   return !hooks_.may_suspend || hooks_.may_suspend(entry.spec, entries_.at(head->id)->spec);
 }
 
+bool Scheduler::BatchIsDue(const Slot& slot) const {
+  return options_.batch_ageing_seconds > 0 &&
+         slot.batch_passed_over_seconds >= options_.batch_ageing_seconds;
+}
+
+bool Scheduler::GoesOn(const Slot& slot) const {
+  const WaitingJob* const head = queue_.Head();
+  const JobSpec& suspended = slot.suspended->spec;
+  return head == nullptr || BatchIsDue(slot) || !IsAbove(head->job_class, suspended.job_class) ||
+         (hooks_.may_suspend && !hooks_.may_suspend(suspended, entries_.at(head->id)->spec));
+}
+
 Scheduler::EntryPtr Scheduler::Pick(Slot* slot) {
-  if (slot->suspended != nullptr) {
-    const WaitingJob* const head = queue_.Head();
-    const JobSpec& suspended = slot->suspended->spec;
-    const bool goes_on =
-        head == nullptr || !IsAbove(head->job_class, suspended.job_class) ||
-        (hooks_.may_suspend && !hooks_.may_suspend(suspended, entries_.at(head->id)->spec));
-    if (goes_on) {
-      slot->running = std::move(slot->suspended);
-      slot->suspended = nullptr;
-      return slot->running;
-    }
+  const bool batch_is_due = BatchIsDue(*slot);
+  if (slot->suspended != nullptr && GoesOn(*slot)) {
+    slot->running = std::move(slot->suspended);
+    slot->suspended = nullptr;
+  } else {
+    const bool aged = batch_is_due && queue_.Head(JobClass::kBatch) != nullptr;
+    const WaitingJob next = queue_.Pop(aged ? JobClass::kBatch : queue_.Head()->job_class);
+    slot->running = entries_.at(next.id);
+    slot->running->waiting = false;
+    expiries_.erase({slot->running->expiry(), next.id});
+    PlacesChanged();
   }
-  const WaitingJob next = queue_.Pop();
-  slot->running = entries_.at(next.id);
-  slot->running->waiting = false;
-  expiries_.erase({slot->running->expiry(), next.id});
-  PlacesChanged();
+  if (batch_is_due) slot->running->runs_as = JobClass::kInteractive;
   return slot->running;
 }
 
@@ -218,10 +228,7 @@ void Scheduler::Loop(Slot* slot) {
       slot->running = nullptr;
       continue;
     }
-    EndStarted(entry, *end);
-    entry.reset();
-    absl::MutexLock lock(&mutex_);
-    slot->running = nullptr;
+    EndStarted(slot, entry, *end);
   }
 }
 
@@ -257,6 +264,12 @@ bool Scheduler::AfterUnit(Slot* slot, Entry* entry, double seconds) {
   ++counts_.units;
   entry->used_seconds += seconds;
   queue_.Charge(entry->spec.tenant, seconds);
+  const bool batch_waits = slot->suspended != nullptr || queue_.size(JobClass::kBatch) > 0;
+  if (entry->spec.job_class == JobClass::kBatch || !batch_waits) {
+    slot->batch_passed_over_seconds = 0;
+  } else {
+    slot->batch_passed_over_seconds += seconds;
+  }
   return MustYield(*slot, *entry);
 }
 
@@ -270,16 +283,17 @@ void Scheduler::EndDeadSuspended(Slot* slot) {
     if (status.ok()) return;
     dead = slot->suspended;
   }
-  EndStarted(dead, status);
-  absl::MutexLock lock(&mutex_);
-  slot->suspended = nullptr;
+  EndStarted(slot, dead, status);
 }
 
-void Scheduler::EndStarted(const EntryPtr& entry, const absl::Status& status) {
+void Scheduler::EndStarted(Slot* slot, const EntryPtr& entry, const absl::Status& status) {
   // The job's memory must be gone before anybody hears of its end or sees the device as idle.
   entry->task.reset();
   {
     absl::MutexLock lock(&mutex_);
+    // Whoever hears of the end, and asks for more at once, has nobody before it.
+    (slot->running == entry ? slot->running : slot->suspended) = nullptr;
+    ++ending_;
     entries_.erase(entry->spec.id);
     queue_.Release(entry->spec.tenant);
     if (status.ok()) {
@@ -292,6 +306,8 @@ void Scheduler::EndStarted(const EntryPtr& entry, const absl::Status& status) {
     }
   }
   entry->listener->OnEnd(status);
+  absl::MutexLock lock(&mutex_);
+  --ending_;
 }
 
 void Scheduler::EndUnstarted(const EntryPtr& entry, const absl::Status& status) {
@@ -327,7 +343,7 @@ QueueOutlook Scheduler::Outlook(const JobSpec& spec) const {
   };
   for (const Slot& slot : slots_) {
     for (const EntryPtr& entry : {slot.running, slot.suspended}) {
-      if (entry == nullptr || IsAbove(spec.job_class, entry->spec.job_class)) continue;
+      if (entry == nullptr || IsAbove(spec.job_class, entry->runs_as)) continue;
       add(entry->spec.expected_seconds, entry->used_seconds);
     }
   }

@@ -50,11 +50,18 @@ struct SchedulerOptions {
   std::map<std::string, double> tenant_weights;
   /// One executor thread each.
   int devices = 1;
+  /// Batch jobs have the time that interactive ones leave. Where that was none while interactive
+  /// jobs used the device for so many seconds, the next batch job is treated as interactive to its
+  /// end. Thus a batch job starts, or goes on, at least that often, and interactive jobs wait for
+  /// no more than one of them in that time. 0: batch jobs wait as long as there are others.
+  double batch_ageing_seconds = 600;
 };
 
 /// Decides which job has which device, and runs it there unit by unit. Order: FairQueue. A running
 /// job yields between units to a waiting one of a higher class, and goes on after it, before others
-/// of its own class. Cancellation and deadline are looked at between units, of suspended jobs too.
+/// of its own class; SchedulerOptions::batch_ageing_seconds bounds how long the higher class may go
+/// on. Cancellation and deadline are looked at between units, of suspended jobs too. By the time a
+/// job's listener hears of its end the device is free for the next one.
 class Scheduler {
  public:
   Scheduler(const SchedulerOptions& options, SchedulerHooks hooks);
@@ -73,7 +80,8 @@ class Scheduler {
   bool Cancel(const std::string& id);
 
   /// Accepts nothing more, ends waiting jobs with UNAVAILABLE, and waits until running and
-  /// suspended ones are done; after `grace` ends them with UNAVAILABLE at the next unit.
+  /// suspended ones are done and their listeners know; after `grace` ends them with UNAVAILABLE at
+  /// the next unit.
   void Drain(absl::Duration grace);
 
   struct Snapshot {
@@ -107,11 +115,17 @@ class Scheduler {
     EntryPtr running;
     /// Its task holds memory on the device.
     EntryPtr suspended;
+    /// Device time of interactive jobs since a batch job last had the device, or none waited.
+    double batch_passed_over_seconds = 0;
     std::thread thread;
   };
 
   void Loop(Slot* slot);
   bool HasWork(const Slot& slot) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  /// Whether it is the turn of a batch job though interactive ones wait.
+  bool BatchIsDue(const Slot& slot) const;
+  /// Whether the suspended job goes on now.
+  bool GoesOn(const Slot& slot) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   /// Makes the job that has the device next the running one.
   EntryPtr Pick(Slot* slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   /// Runs units until the job is over (a status) or has to yield (none).
@@ -119,8 +133,9 @@ class Scheduler {
   /// Books a unit; true if the job has to yield.
   bool AfterUnit(Slot* slot, Entry* entry, double seconds);
   bool MustYield(const Slot& slot, const Entry& entry) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  /// Destroys the task, counts the end and tells it.
-  void EndStarted(const EntryPtr& entry, const absl::Status& status);
+  /// Destroys the task of the slot's running or suspended job, frees its place, counts the end and
+  /// tells it, in this order.
+  void EndStarted(Slot* slot, const EntryPtr& entry, const absl::Status& status);
   /// Ends a job that was taken out of the queue.
   void EndUnstarted(const EntryPtr& entry, const absl::Status& status);
   void EndDeadSuspended(Slot* slot);
@@ -154,6 +169,8 @@ class Scheduler {
   /// When waiting jobs end by themselves.
   std::set<std::pair<absl::Time, std::string>> expiries_ ABSL_GUARDED_BY(mutex_);
   bool places_changed_ ABSL_GUARDED_BY(mutex_) = false;
+  /// Jobs that have ended, and whose listeners are being told.
+  int ending_ ABSL_GUARDED_BY(mutex_) = 0;
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
   Snapshot counts_ ABSL_GUARDED_BY(mutex_);

@@ -93,12 +93,65 @@ TEST_F(SchedulerTest, TellsOneJobsLifeInOrder) {
   // The memory is gone before anybody hears of the end.
   EXPECT_THAT(journal_.Lines(), ElementsAre("a queued 0", "a starts", "a on device 0", "a unit 1",
                                             "a unit 2", "a freed", "a ends OK"));
-  WaitIdle();
   const Scheduler::Snapshot snapshot = scheduler_->Read();
   EXPECT_EQ(snapshot.succeeded, 1u);
   EXPECT_EQ(snapshot.units, 2u);
   EXPECT_EQ(snapshot.mean_job_seconds, 2.0);
   EXPECT_THAT(snapshot.running_ids, IsEmpty());
+}
+
+/// Looks at the scheduler, and asks it for another job, as soon as it hears of the end.
+class EagerListener final : public JobListener {
+ public:
+  explicit EagerListener(std::function<void()> on_end) : on_end_(std::move(on_end)) {}
+  void OnQueued(int) override {}
+  void OnStarted() override {}
+  void OnSuspended() override {}
+  void OnResumed() override {}
+  void OnEnd(const absl::Status&) override { on_end_(); }
+
+ private:
+  const std::function<void()> on_end_;
+};
+
+TEST_F(SchedulerTest, WhoHearsOfTheEndFindsTheDeviceFree) {
+  std::vector<std::string> running;
+  const auto listener = std::make_shared<EagerListener>([this, &running] {
+    running = scheduler_->Read().running_ids;
+    MustSubmit(Spec("next"));
+  });
+  ASSERT_TRUE(
+      scheduler_->Submit(Spec("a"), std::make_unique<FakeTask>("a", Units(1), &journal_), listener)
+          .ok());
+  journal_.WaitFor("next ends OK");
+  EXPECT_THAT(running, IsEmpty());
+  EXPECT_THAT(journal_.Lines("next queued"), ElementsAre("next queued 0"));
+}
+
+TEST_F(SchedulerTest, ADrainedSchedulerHasToldEveryEnd) {
+  absl::Notification ends;
+  absl::Notification go_on;
+  bool told = false;
+  const auto listener = std::make_shared<EagerListener>([&] {
+    ends.Notify();
+    go_on.WaitForNotification();
+    told = true;
+  });
+  ASSERT_TRUE(
+      scheduler_->Submit(Spec("a"), std::make_unique<FakeTask>("a", Units(1), &journal_), listener)
+          .ok());
+  ends.WaitForNotification();
+  absl::Notification drained;
+  std::thread drain([&] {
+    scheduler_->Drain(absl::InfiniteDuration());
+    EXPECT_TRUE(told);
+    drained.Notify();
+  });
+  while (!scheduler_->Read().draining) absl::SleepFor(absl::Milliseconds(1));
+  // The device is idle, but somebody does not know it yet.
+  EXPECT_FALSE(drained.WaitForNotificationWithTimeout(absl::Milliseconds(20)));
+  go_on.Notify();
+  drain.join();
 }
 
 TEST_F(SchedulerTest, OneAtATimeInOrderOfArrivalAndEveryoneKnowsItsPlace) {
@@ -264,6 +317,113 @@ TEST_F(SchedulerTest, InteractiveJobsDoNotYield) {
   go_on.Notify();
   journal_.WaitFor("second ends OK");
   EXPECT_THAT(journal_.Lines("suspended"), IsEmpty());
+}
+
+/// A load of interactive jobs without a gap: each asks for the next one while it runs, until
+/// `enough` says so or there were `kMost`.
+class InteractiveLoad {
+ public:
+  static constexpr int kMost = 1000;
+
+  InteractiveLoad(Scheduler* scheduler, Journal* journal, std::function<bool()> enough)
+      : scheduler_(scheduler), journal_(journal), enough_(std::move(enough)) {}
+
+  void SubmitNext() {
+    const std::string id = absl::StrCat("i", ++count_);
+    const FakeTask::Options options = {1, 1, [this](int) {
+                                         if (count_ < kMost && !enough_()) SubmitNext();
+                                         return absl::OkStatus();
+                                       }};
+    const absl::Status status = scheduler_->Submit(Spec(id, JobClass::kInteractive, "hasty"),
+                                                   std::make_unique<FakeTask>(id, options, nullptr),
+                                                   std::make_shared<JournalListener>(id, journal_));
+    EXPECT_TRUE(status.ok()) << status;
+  }
+
+ private:
+  Scheduler* const scheduler_;
+  Journal* const journal_;
+  const std::function<bool()> enough_;
+  int count_ = 0;
+};
+
+/// Starts and ends of jobs, without those of the same kind in a row.
+std::vector<std::string> Turns(const Journal& journal) {
+  std::vector<std::string> turns;
+  for (const std::string& line : journal.Lines()) {
+    if (line.find(" starts") == std::string::npos && line.find(" resumed") == std::string::npos &&
+        line.find(" suspended") == std::string::npos) {
+      continue;
+    }
+    const std::string turn = line[0] == 'i' ? "interactive" : line;
+    if (turns.empty() || turns.back() != turn) turns.push_back(turn);
+  }
+  return turns;
+}
+
+class AgeingTest : public SchedulerTest {
+ protected:
+  /// Interactive jobs of one second each without end, and two batch jobs behind the first of them.
+  void Run(double ageing_seconds) {
+    SchedulerOptions options = Capacity(100);
+    options.batch_ageing_seconds = ageing_seconds;
+    Make(options);
+    InteractiveLoad load(scheduler_.get(), &journal_,
+                         [this] { return !journal_.Lines("second ends OK").empty(); });
+    absl::Notification go_on;
+    MustSubmit(Spec("holder", JobClass::kInteractive), Held(1, &go_on));
+    journal_.WaitFor("holder unit 1");
+    MustSubmit(Spec("first"), Units(3));
+    MustSubmit(Spec("second"), Units(3));
+    load.SubmitNext();
+    go_on.Notify();
+    for (const char* id : {"first", "second"}) journal_.WaitFor(absl::StrCat(id, " ends OK"));
+    WaitIdle();
+  }
+  /// Of interactive jobs before that line.
+  int StartsBefore(const std::string& line) const {
+    int starts = 0;
+    for (const std::string& other : journal_.Lines()) {
+      if (other == line) break;
+      if (other[0] == 'i' && other.find(" starts") != std::string::npos) ++starts;
+    }
+    return starts;
+  }
+};
+
+TEST_F(AgeingTest, ABatchJobHasItsTurnUnderAnyLoad) {
+  Run(/*ageing_seconds=*/10);
+  EXPECT_THAT(Turns(journal_), ElementsAre("holder starts", "interactive", "first starts",
+                                           "interactive", "second starts", "interactive"));
+  // The holder's second counts, too.
+  EXPECT_EQ(StartsBefore("first starts"), 9);
+  EXPECT_EQ(StartsBefore("second starts"), 19);
+  EXPECT_THAT(journal_.Lines("suspended"), IsEmpty());
+}
+
+TEST_F(AgeingTest, ZeroLetsInteractiveJobsGoFirstForEver) {
+  Run(/*ageing_seconds=*/0);
+  EXPECT_EQ(StartsBefore("first starts"), InteractiveLoad::kMost);
+}
+
+TEST_F(AgeingTest, ASuspendedJobHasItsTurnBeforeWaitingOnes) {
+  SchedulerOptions options = Capacity(100);
+  options.batch_ageing_seconds = 10;
+  Make(options);
+  InteractiveLoad load(scheduler_.get(), &journal_,
+                       [this] { return !journal_.Lines("second ends OK").empty(); });
+  absl::Notification go_on;
+  MustSubmit(Spec("first"), Held(3, &go_on));
+  journal_.WaitFor("first unit 1");
+  MustSubmit(Spec("second"), Units(3));
+  load.SubmitNext();
+  go_on.Notify();
+  journal_.WaitFor("second ends OK");
+  WaitIdle();
+  EXPECT_THAT(Turns(journal_),
+              ElementsAre("first starts", "first suspended", "interactive", "first resumed",
+                          "interactive", "second starts", "interactive"));
+  EXPECT_EQ(StartsBefore("first resumed"), 10);
 }
 
 TEST_F(SchedulerTest, AJobThatMayNotBeSuspendedGoesOn) {

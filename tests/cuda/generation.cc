@@ -1,11 +1,13 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "engine/checkpoint/model_set.h"
 #include "engine/pipeline/generation_job.h"
 #include "engine/pipeline/model.h"
+#include "engine/pipeline/plan_projector.h"
 #include "gtest/gtest.h"
 #include "kernels/cuda/cuda_device.h"
 #include "kernels/host_copy.h"
@@ -47,21 +49,25 @@ class Generation : public ::testing::TestWithParam<DType> {
 
   absl::Status Load() {
     model_.reset();
-    LTX_ASSIGN_OR_RETURN(const auto files, checkpoint::ModelSet::Open("models/ltx-tiny"));
+    LTX_ASSIGN_OR_RETURN(files_, checkpoint::ModelSet::Open("models/ltx-tiny"));
     pipeline::ModelOptions options;
     options.compute_dtype = GetParam();
-    LTX_ASSIGN_OR_RETURN(model_, pipeline::Model::Load(device_.get(), files, options));
+    LTX_ASSIGN_OR_RETURN(model_, pipeline::Model::Load(device_.get(), files_, options));
     return absl::OkStatus();
   }
 
-  absl::StatusOr<Clip> Run() {
+  pipeline::GenerationRequest Request() const {
     pipeline::GenerationRequest request = model_->DefaultRequest();
     request.prompt = "a red circle moves up, a low hum";
     request.height = 128;
     request.width = 128;
     request.num_frames = 17;
     request.seed = 7;
-    LTX_ASSIGN_OR_RETURN(const auto job, pipeline::GenerationJob::Create(model_.get(), request));
+    return request;
+  }
+
+  absl::StatusOr<Clip> Run() {
+    LTX_ASSIGN_OR_RETURN(const auto job, pipeline::GenerationJob::Create(model_.get(), Request()));
     while (!job->done()) LTX_RETURN_IF_ERROR(job->Advance().status());
     LTX_ASSIGN_OR_RETURN(const pipeline::GenerationResult result, job->TakeResult());
     Clip clip;
@@ -75,6 +81,7 @@ class Generation : public ::testing::TestWithParam<DType> {
   /// Outlives every tensor.
   RefusingMemory memory_;
   std::unique_ptr<CudaDevice> device_;
+  checkpoint::ModelSet files_;
   std::unique_ptr<pipeline::Model> model_;
   /// Live bytes after loading.
   int64_t loaded_ = 0;
@@ -123,6 +130,54 @@ TEST_P(Generation, LoadingSurvivesARefusedTensorAnywhere) {
   }
   ASSERT_EQ(Load(), absl::OkStatus());
   EXPECT_EQ(live(), loaded_);
+}
+
+TEST_P(Generation, ItsMemoryIsProjected) {
+  const auto projector = pipeline::PlanProjector::Create(model_.get(), files_);
+  ASSERT_TRUE(projector.ok()) << projector.status();
+  struct Size {
+    int64_t width, height, frames;
+  };
+  // New, the same again, and others beside recordings that are there.
+  for (const Size& size : {Size{128, 128, 17}, Size{128, 128, 17}, Size{384, 256, 33},
+                           Size{256, 256, 25}, Size{384, 256, 33}}) {
+    pipeline::GenerationRequest request = Request();
+    request.width = size.width;
+    request.height = size.height;
+    request.num_frames = size.frames;
+    const auto projection = (*projector)->Project(request);
+    ASSERT_TRUE(projection.ok()) << projection.status();
+    MemoryLedger& ledger = device_->ledger();
+    // Tables of recorded layouts stay as activations; the projection has the request's own.
+    const MemoryLedger::Snapshot idle = ledger.Read();
+    const int64_t resident = idle.total.live_bytes -
+                             idle.by_owner[static_cast<int>(MemoryOwner::kActivations)].live_bytes;
+    ledger.ResetPeaks();
+    const auto job = pipeline::GenerationJob::Create(model_.get(), request);
+    ASSERT_TRUE(job.ok()) << job.status();
+    int64_t peak = 0;
+    for (size_t phase = 0; !(*job)->done();) {
+      const auto report = (*job)->Advance();
+      ASSERT_TRUE(report.ok()) << report.status();
+      if (report->unit.index < report->unit.count) continue;
+      const MemoryLedger::Snapshot seen = ledger.Read();
+      peak = std::max(peak, seen.total.peak_bytes);
+      ASSERT_LT(phase, projection->phases.size());
+      std::printf("%lldx%lldx%lld %-12s projected %8.3f MB, peak %8.3f MB, recordings %8.3f MB\n",
+                  static_cast<long long>(size.width), static_cast<long long>(size.height),
+                  static_cast<long long>(size.frames),
+                  std::string(pipeline::PhaseName(report->unit.phase)).c_str(),
+                  static_cast<double>(resident + projection->phases[phase].peak_bytes) / 1e6,
+                  static_cast<double>(seen.total.peak_bytes) / 1e6,
+                  static_cast<double>(
+                      seen.by_owner[static_cast<int>(MemoryOwner::kRecordings)].live_bytes) /
+                      1e6);
+      ++phase;
+      ledger.ResetPeaks();
+    }
+    EXPECT_NEAR(static_cast<double>(resident + projection->peak_bytes), static_cast<double>(peak),
+                0.05 * static_cast<double>(peak));
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(DTypes, Generation, ::testing::Values(DType::kF32, DType::kBF16),

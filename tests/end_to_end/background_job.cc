@@ -90,6 +90,14 @@ v1::GenerateVideoRequest LongRequest(int64_t seed) {
   return request;
 }
 
+v1::GenerateVideoRequest EndlessRequest(int64_t seed) {
+  v1::GenerateVideoRequest request = LongRequest(seed);
+  request.set_width(512);
+  request.set_height(512);
+  request.set_num_frames(97);
+  return request;
+}
+
 v1::HealthResponse ReadHealth(const std::string& address) {
   const auto client = client::VideoClient::Connect(address, kConnectLimit);
   if (!client.ok()) {

@@ -50,8 +50,10 @@ class BackgroundJob {
 
 /// A request for 128x128 pixels and 17 frames in two stages: every phase, little work.
 v1::GenerateVideoRequest SmallRequest(int64_t seed);
-/// Some seconds of work: 256x256 pixels, 49 frames, one stage; its decoding is one long unit.
+/// A second of work: 256x256 pixels, 49 frames, one stage.
 v1::GenerateVideoRequest LongRequest(int64_t seed);
+/// As EndlessClipFlags().
+v1::GenerateVideoRequest EndlessRequest(int64_t seed);
 
 /// What Health says; fails the test if it does not answer.
 v1::HealthResponse ReadHealth(const std::string& address);

@@ -261,11 +261,7 @@ TEST_F(GenerationTest, ServerWritesBelowItsRootOnly) {
 
 TEST_F(GenerationTest, OneFrameIsAPicture) {
   // ltx-tiny itself asks for 17 frames and more.
-  const std::string model = folder_ + "/model";
-  std::filesystem::copy(kTinyModel, model, std::filesystem::copy_options::recursive);
-  std::filesystem::remove(model + "/model.json");
-  std::ofstream(model + "/model.json") << R"({"name": "stills", "kind": "distilled"})";
-  const auto server = ServerProcess::StartModel(model, {"--output-root", root_});
+  const auto server = ServerProcess::StartModel(LargeModel(), {"--output-root", root_});
   ASSERT_TRUE(server.ok()) << server.status();
   for (const char* recipe : {"distilled", "distilled_one_stage"}) {
     const std::string path = folder_ + "/still.png";
@@ -274,7 +270,7 @@ TEST_F(GenerationTest, OneFrameIsAPicture) {
         (*server)->Client("generate", Join(flags, {"--output", path, "--json", "--quiet"}));
     ASSERT_EQ(result.exit.code, 0) << result.err;
     const v1::GenerationReport report = ParseReport(result.out);
-    EXPECT_EQ(report.model_name(), "stills");
+    EXPECT_EQ(report.model_name(), "large");
     EXPECT_EQ(report.media_bytes(), static_cast<int64_t>(std::filesystem::file_size(path)));
     const auto still = media::ReadClip(path);
     ASSERT_TRUE(still.ok()) << still.status();

@@ -61,10 +61,10 @@ TEST(MetricsTest, FiguresOfARunAndARefusal) {
 }
 
 TEST(MetricsTest, NotReadyWhileDraining) {
-  const auto server = ServerProcess::Start({"--metrics-listen", "127.0.0.1:0"});
+  const auto server = ServerProcess::StartModel(LargeModel(), {"--metrics-listen", "127.0.0.1:0"});
   ASSERT_TRUE(server.ok()) << server.status();
   httplib::Client http("127.0.0.1", MetricsPort(server->get()));
-  BackgroundJob job((*server)->address(), LongRequest(1), MakeFolder() + "/clip.mp4");
+  BackgroundJob job((*server)->address(), EndlessRequest(1), MakeFolder() + "/clip.mp4");
   ASSERT_TRUE(job.WaitForAdmission());
   (*server)->process().Signal(SIGTERM);
   ASSERT_TRUE((*server)->process().WaitForErr("no new jobs", absl::Seconds(30)).ok());

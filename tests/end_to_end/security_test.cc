@@ -172,21 +172,6 @@ TEST(SecurityTest, SettingsThatDoNotFit) {
               HasSubstr("max_message_bytes 1"));
 }
 
-TEST(SecurityTest, QuotaOfJobs) {
-  const auto server = ServerProcess::Start({"--tenant-max-jobs", "1"});
-  ASSERT_TRUE(server.ok()) << server.status();
-  BackgroundJob first((*server)->address(), LongRequest(1), MakeFolder() + "/clip.mp4");
-  ASSERT_TRUE(first.WaitForAdmission());
-  const WireError second = CallGenerate((*server)->address(), SmallRequest(1)).error;
-  EXPECT_EQ(second.code, absl::StatusCode::kResourceExhausted);
-  EXPECT_EQ(second.reason, "TENANT_QUOTA");
-  EXPECT_EQ(second.legal, "at most 1");
-  first.Cancel();
-  first.Join().IgnoreError();
-  WaitUntilIdle((*server)->address());
-  EXPECT_EQ(CallGenerate((*server)->address(), SmallRequest(1)).error.code, absl::StatusCode::kOk);
-}
-
 TEST(SecurityTest, MessagesAreLimited) {
   const auto server = ServerProcess::Start({"--max-message-bytes", "65536"});
   ASSERT_TRUE(server.ok()) << server.status();

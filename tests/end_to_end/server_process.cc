@@ -1,6 +1,8 @@
 #include "tests/end_to_end/server_process.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <sstream>
 #include <utility>
 
@@ -70,6 +72,16 @@ std::vector<std::string> ClipFlags(int width, int height, int num_frames, int64_
 std::vector<std::string> SmallClipFlags(int64_t seed) { return ClipFlags(96, 96, 17, seed); }
 
 std::vector<std::string> LongClipFlags(int64_t seed) { return ClipFlags(256, 256, 49, seed); }
+
+std::vector<std::string> EndlessClipFlags(int64_t seed) { return ClipFlags(512, 512, 97, seed); }
+
+std::string LargeModel() {
+  const std::string folder = MakeFolder() + "/model";
+  std::filesystem::copy(kTinyModel, folder, std::filesystem::copy_options::recursive);
+  std::filesystem::remove(folder + "/model.json");
+  std::ofstream(folder + "/model.json") << R"({"name": "large", "kind": "distilled"})";
+  return folder;
+}
 
 std::vector<std::string> Join(std::vector<std::string> a, const std::vector<std::string>& b) {
   a.insert(a.end(), b.begin(), b.end());

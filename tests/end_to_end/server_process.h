@@ -28,7 +28,7 @@ class ServerProcess {
   }
   /// The same with another model folder.
   static absl::StatusOr<std::unique_ptr<ServerProcess>> StartModel(
-      const std::string& model, const std::vector<std::string>& flags);
+      const std::string& model, const std::vector<std::string>& flags = {});
 
   /// HOST:PORT.
   const std::string& address() const { return address_; }
@@ -56,8 +56,14 @@ std::vector<std::string> ClipFlags(int width, int height, int num_frames, int64_
                                    const std::string& recipe = "distilled_one_stage");
 /// The cheapest clip: 96x96 pixels, 17 frames, one stage.
 std::vector<std::string> SmallClipFlags(int64_t seed);
-/// Some seconds of work: 256x256 pixels, 49 frames.
+/// A second of work: 256x256 pixels, 49 frames.
 std::vector<std::string> LongClipFlags(int64_t seed);
+/// So much work that the job still runs whatever a test does first: 512x512 pixels, 97 frames. For
+/// jobs that the test cancels, on a server of LargeModel().
+std::vector<std::string> EndlessClipFlags(int64_t seed);
+
+/// ltx-tiny without its limits of size and length, in a folder of its own.
+std::string LargeModel();
 
 /// The one string list after another.
 std::vector<std::string> Join(std::vector<std::string> a, const std::vector<std::string>& b);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,21 @@ std::string LedgerText(const v1::HealthResponse& health) {
     text += memory.owner() + " " + std::to_string(memory.live_bytes()) + "\n";
   }
   return text;
+}
+
+/// Least-squares slope of resident memory over the clips, in bytes a clip.
+double Slope(const std::vector<int64_t>& resident) {
+  const double n = static_cast<double>(resident.size());
+  const double mean_clip = (n - 1) / 2;
+  const double mean_bytes = std::accumulate(resident.begin(), resident.end(), 0.0) / n;
+  double covariance = 0;
+  double variance = 0;
+  for (size_t i = 0; i < resident.size(); ++i) {
+    const double clip = static_cast<double>(i) - mean_clip;
+    covariance += clip * (static_cast<double>(resident[i]) - mean_bytes);
+    variance += clip * clip;
+  }
+  return covariance / variance;
 }
 
 /// Clips of two seeds in turns, every tenth cancelled: the same bytes and the same memory for ever.
@@ -73,6 +89,13 @@ TEST(ServerSoakTest, ManyClips) {
   const int64_t late = *std::max_element(resident.end() - third, resident.end());
   std::printf("resident: at most %.1f MB in the first third, %.1f MB in the last\n",
               static_cast<double>(early) / 1e6, static_cast<double>(late) / 1e6);
+  for (const size_t clip : {resident.size() / 10, resident.size() / 2, resident.size()}) {
+    if (clip == 0) continue;
+    std::printf("resident after clip %zu: %.1f MB\n", clip,
+                static_cast<double>(resident[clip - 1]) / 1e6);
+  }
+  std::printf("slope: %.0f bytes a clip, of the last two thirds %.0f\nledger:\n%s", Slope(resident),
+              Slope({resident.begin() + third, resident.end()}), idle.c_str());
   EXPECT_LE(late - early, kResidentGrowth);
 }
 

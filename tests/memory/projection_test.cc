@@ -7,7 +7,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/pipeline/generation_job.h"
+#include "engine/pipeline/model.h"
 #include "engine/pipeline/plan_projector.h"
+#include "kernels/shape_device.h"
 #include "tests/memory/tiny_model.h"
 
 namespace ltx::testing {
@@ -111,6 +113,52 @@ TEST_P(ProjectionTest, LeavesNothingBehindAndRepeats) {
   for (size_t i = 0; i < first.units.size(); ++i) {
     EXPECT_EQ(first.units[i].work.products, second.units[i].work.products);
     EXPECT_GT(first.units[i].work.operations, 0);
+  }
+}
+
+/// Shapes of a device that replays forwards.
+class RecordingShapes final : public ShapeDevice {
+ public:
+  using ShapeDevice::ShapeDevice;
+  bool can_record() const override { return true; }
+};
+
+TEST_P(ProjectionTest, RecordedForwardsKeepTheirMemoryAndAreTheSameWork) {
+  const GenerationRequest request = tiny_.Request(Recipe::kDistilled);
+  pipeline::ModelOptions options;
+  options.compute_dtype = GetParam();
+  ShapeDevice issuing(&tiny_.device());
+  RecordingShapes recording(&tiny_.device());
+  const auto load = [&](ShapeDevice* device) {
+    return pipeline::Model::Load(device, tiny_.files(), options).value();
+  };
+  const auto issuing_model = load(&issuing);
+  const auto recording_model = load(&recording);
+  const auto issued = GenerationJob::Create(issuing_model.get(), request).value();
+  const auto recorded = GenerationJob::Create(recording_model.get(), request).value();
+  const auto recordings = [&] {
+    return recording.ledger()
+        .Read()
+        .by_owner[static_cast<int>(MemoryOwner::kRecordings)]
+        .live_bytes;
+  };
+  while (!issued->done()) {
+    issuing.ResetWork();
+    recording.ResetWork();
+    const auto unit = issued->Advance().value().unit;
+    ASSERT_EQ(recorded->Advance().value().unit.phase, unit.phase);
+    SCOPED_TRACE(absl::StrCat(std::string(pipeline::PhaseName(unit.phase)), " ", unit.index));
+    EXPECT_EQ(recording.work().products, issuing.work().products);
+    EXPECT_EQ(recording.work().attention, issuing.work().attention);
+    // Recordings keep the tables of their layouts, which a later stage then need not make again.
+    if (unit.index > 1) {
+      EXPECT_EQ(recording.work().operations, issuing.work().operations);
+      EXPECT_EQ(recording.work().bytes, issuing.work().bytes);
+    }
+    // The first forward of a stage is issued, the second one recorded.
+    const bool before = unit.phase == pipeline::Phase::kText ||
+                        (unit.phase == pipeline::Phase::kStage1 && unit.index == 1);
+    EXPECT_EQ(recordings() > 0, !before);
   }
 }
 
