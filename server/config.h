@@ -55,8 +55,8 @@ struct ServerConfig {
   double queue_timeout_seconds = 0;
   /// Seconds of the device that interactive jobs may use while a batch job waits and none of its
   /// class has it; then the next batch job goes like an interactive one. 0: as long as they like.
-  /// Ten minutes: a burst of interactive jobs is over by then, and what still comes is a steady load
-  /// that would keep batch jobs waiting for ever.
+  /// Ten minutes: a burst of interactive jobs is over by then, and what still comes is a steady
+  /// load that would keep batch jobs waiting for ever.
   double batch_ageing_seconds = 600;
   /// Shares of the device by tenant; 1 for those not named.
   std::map<std::string, double> tenant_weights;
