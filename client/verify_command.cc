@@ -14,8 +14,7 @@ int RunVerify(const std::string& path) {
   const auto clip = media::ReadClip(path);
   if (!clip.ok()) return Fail(clip.status());
   verify::ClipView view;
-  view.frames = clip->frames;
-  view.num_frames = clip->num_frames;
+  view.frames = verify::SplitFrames(clip->frames, size_t{3} * clip->width * clip->height);
   view.height = clip->height;
   view.width = clip->width;
   view.waveform = clip->waveform;

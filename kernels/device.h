@@ -23,6 +23,8 @@ struct DeviceProperties {
   bool is_gpu = false;
   /// CPU threads of one operation; 0 on a GPU.
   int threads = 0;
+  /// All memory of a GPU, whoever has it; 0 on a CPU.
+  int64_t memory_bytes = 0;
   /// Of a GPU: generators that draw as a GPU's stream does depend on them.
   int multiprocessors = 0;
   int threads_per_multiprocessor = 0;
@@ -233,6 +235,9 @@ class Device {
                                               bool drop_first_frame) = 0;
   /// Nearest-neighbour x2 on both spatial axes of [B, H, W, C].
   virtual absl::StatusOr<Tensor> UpsampleNearest2x(const Tensor& x) = 0;
+  /// Frames f32 [F, H, W, 3] in [0, 1] (others are clamped, NaN is 0) in eight bits, by truncation;
+  /// H and W even. The same bits on every device.
+  virtual absl::StatusOr<ByteFrames> ToByteFrames(const Tensor& frames, MemoryOwner owner) = 0;
 
   // --- Diffusion state ------------------------------------------------------------------------
   // Latents are [B, T, C]; masks and timesteps are f32 [B, T] tensors. Formulas are evaluated in

@@ -62,11 +62,36 @@ absl::StatusOr<Tensor> ZeroTensor(Device& device, const Shape& shape, DType dtyp
 }
 
 absl::StatusOr<Tensor> CopyForOwner(Device& device, const Tensor& tensor, MemoryOwner owner) {
-  std::vector<uint8_t> bytes(tensor.num_bytes());
-  LTX_RETURN_IF_ERROR(device.Download(tensor, absl::MakeSpan(bytes)));
+  LTX_ASSIGN_OR_RETURN(const std::vector<uint8_t> bytes, ToBytes(device, tensor));
   LTX_ASSIGN_OR_RETURN(Tensor copy, device.Allocate(tensor.shape(), tensor.dtype(), owner));
   LTX_RETURN_IF_ERROR(device.Upload(bytes, copy));
   return copy;
+}
+
+absl::StatusOr<HostBytes> HostBytes::Of(Device& device, Tensor tensor) {
+  HostBytes host;
+  const auto size = static_cast<size_t>(tensor.num_bytes());
+  if (tensor.host_accessible()) {
+    host.tensor_ = std::move(tensor);
+    host.bytes_ = absl::MakeConstSpan(host.tensor_.data<uint8_t>(), size);
+    return host;
+  }
+  // Not a vector: its zeros would be written by one core, and then overwritten.
+  host.copy_.reset(static_cast<uint8_t*>(std::malloc(std::max<size_t>(size, 1))));
+  if (host.copy_ == nullptr) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("no host memory for ", size, " bytes of ", device.name()));
+  }
+  const absl::Span<uint8_t> target(host.copy_.get(), size);
+  LTX_RETURN_IF_ERROR(device.Download(tensor, target));
+  host.bytes_ = target;
+  return host;
+}
+
+absl::StatusOr<std::vector<uint8_t>> ToBytes(Device& device, const Tensor& tensor) {
+  std::vector<uint8_t> bytes(tensor.num_bytes());
+  LTX_RETURN_IF_ERROR(device.Download(tensor, absl::MakeSpan(bytes)));
+  return bytes;
 }
 
 absl::StatusOr<std::vector<float>> ToFloats(Device& device, const Tensor& tensor) {

@@ -2,6 +2,8 @@
 #define LTX_KERNELS_HOST_COPY_H_
 
 #include <cstdint>
+#include <cstdlib>
+#include <memory>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -35,6 +37,24 @@ absl::StatusOr<Tensor> ZeroTensor(Device& device, const Shape& shape, DType dtyp
 /// A contiguous copy of a tensor under another owner, by way of the host: for results of
 /// operations, which count as activations, that are kept for good. Not for the hot path.
 absl::StatusOr<Tensor> CopyForOwner(Device& device, const Tensor& tensor, MemoryOwner owner);
+/// The bytes of a tensor where the host can read them: in place if the host reaches its memory,
+/// else a copy, after which the tensor is no longer held.
+class HostBytes {
+ public:
+  /// RESOURCE_EXHAUSTED if the host has no memory for a copy.
+  static absl::StatusOr<HostBytes> Of(Device& device, Tensor tensor);
+  absl::Span<const uint8_t> bytes() const { return bytes_; }
+
+ private:
+  struct Free {
+    void operator()(uint8_t* block) const { std::free(block); }
+  };
+  Tensor tensor_;
+  std::unique_ptr<uint8_t, Free> copy_;
+  absl::Span<const uint8_t> bytes_;
+};
+/// The bytes of a tensor of any dtype.
+absl::StatusOr<std::vector<uint8_t>> ToBytes(Device& device, const Tensor& tensor);
 /// The elements of an f32 or bf16 tensor, widened.
 absl::StatusOr<std::vector<float>> ToFloats(Device& device, const Tensor& tensor);
 

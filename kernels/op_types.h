@@ -199,6 +199,15 @@ struct GroupNormOptions {
   Activation activation = Activation::kNone;
 };
 
+/// Frames in the forms that files are made of, both U8.
+struct ByteFrames {
+  /// [F, H, W, 3].
+  Tensor rgb;
+  /// [F, H * 3/2, W]: of each frame the planes Y, then Cb and Cr (BT.709 limited, chroma by the
+  /// plain mean of 2 x 2 pixels): what encoders take.
+  Tensor i420;
+};
+
 /// One draw of PyTorch's CUDA generator (Philox4x32-10 and cuRAND's Box-Muller transform).
 struct PhiloxDraw {
   uint64_t seed = 0;

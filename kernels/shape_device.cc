@@ -422,6 +422,14 @@ absl::StatusOr<Tensor> ShapeDevice::UpsampleNearest2x(const Tensor& x) {
   return Result({x.dim(0), x.dim(1) * 2, x.dim(2) * 2, x.dim(3)}, x.dtype());
 }
 
+absl::StatusOr<ByteFrames> ShapeDevice::ToByteFrames(const Tensor& frames, MemoryOwner owner) {
+  ByteFrames bytes;
+  LTX_ASSIGN_OR_RETURN(bytes.rgb, Allocate(frames.shape(), DType::kU8, owner));
+  LTX_ASSIGN_OR_RETURN(bytes.i420, Allocate({frames.dim(0), frames.dim(1) * 3 / 2, frames.dim(2)},
+                                            DType::kU8, owner));
+  return bytes;
+}
+
 absl::StatusOr<bool> ShapeDevice::AllFinite(const Tensor& /*x*/) { return true; }
 
 }  // namespace ltx

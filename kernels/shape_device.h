@@ -136,6 +136,7 @@ class ShapeDevice : public Device {
   absl::StatusOr<Tensor> DepthToSpace(const Tensor& x, const std::array<int, 3>& factors,
                                       bool drop_first_frame) override;
   absl::StatusOr<Tensor> UpsampleNearest2x(const Tensor& x) override;
+  absl::StatusOr<ByteFrames> ToByteFrames(const Tensor& frames, MemoryOwner owner) override;
 
   absl::StatusOr<Tensor> Lerp(const Tensor& a, const Tensor& b, float weight) override;
   absl::StatusOr<Tensor> LerpTokens(const Tensor& a, const Tensor& b,

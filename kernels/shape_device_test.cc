@@ -194,6 +194,17 @@ TEST_P(ShapeDeviceTest, ResultsOfProducts) {
   }
 }
 
+TEST_P(ShapeDeviceTest, ByteFrames) {
+  ExpectSame(
+      [](Device& d) {
+        const Tensor frames = Ones(d, {3, 6, 10, 3}, DType::kF32);
+        d.ledger().ResetPeaks();
+        const ByteFrames bytes = d.ToByteFrames(frames, MemoryOwner::kMedia).value();
+        return Results{bytes.rgb, bytes.i420};
+      },
+      "ToByteFrames");
+}
+
 TEST_P(ShapeDeviceTest, Layout) {
   const DType t = GetParam();
   const Shape x = {2, 4, 6};

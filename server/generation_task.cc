@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -10,7 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "absl/types/span.h"
-#include "engine/media/pixel_convert.h"
+#include "engine/media/mp4_writer.h"
 #include "engine/media/png_writer.h"
 #include "engine/media/wav_writer.h"
 #include "engine/pipeline/error_details.h"
@@ -42,24 +43,37 @@ MemoryLedger::Snapshot MergePeaks(const MemoryLedger::Snapshot& earlier,
   return later;
 }
 
+/// Cores for work on the host beside the device.
+int HostThreads(const Device& device) {
+  const int threads = device.properties().threads;
+  return threads > 0 ? threads : static_cast<int>(std::thread::hardware_concurrency());
+}
+
 }  // namespace
 
 /// A finished generation on the host.
 struct GenerationTask::Clip {
-  /// 0 in sound alone.
-  int64_t num_frames = 0;
+  /// Extents are 0 in sound alone.
   int height = 0;
   int width = 0;
-  std::vector<float> frames;
-  std::vector<uint8_t> bytes;
+  /// RGB, in display order.
+  std::vector<HostBytes> parts;
   std::vector<float> waveform;
   int sample_rate = 0;
   /// Per channel, as many as belong to the clip's length; 0 without sound.
   int64_t audio_samples = 0;
+  /// Nothing is left but to write the file.
+  bool judged = false;
 
-  absl::Span<const float> Frames(int64_t begin, int64_t end) const {
-    const int64_t values = static_cast<int64_t>(height) * width * 3;
-    return absl::MakeConstSpan(frames).subspan(begin * values, (end - begin) * values);
+  std::vector<absl::Span<const uint8_t>> Frames() const {
+    std::vector<absl::Span<const uint8_t>> frames;
+    for (const HostBytes& part : parts) {
+      for (const absl::Span<const uint8_t> frame :
+           verify::SplitFrames(part.bytes(), size_t{3} * height * width)) {
+        frames.push_back(frame);
+      }
+    }
+    return frames;
   }
 };
 
@@ -80,7 +94,8 @@ GenerationTask::GenerationTask(std::string id, const pipeline::Model* model, Gov
                                                      std::move(order.projection))
                     : nullptr),
       created_(absl::Now()),
-      monitor_(Governor::Monitor(*plan_)) {}
+      monitor_(Governor::Monitor(*plan_)),
+      clip_(std::make_unique<Clip>()) {}
 
 GenerationTask::~GenerationTask() = default;
 
@@ -104,7 +119,7 @@ absl::StatusOr<UnitOutcome> GenerationTask::AdvanceUnit() {
   const LogJob log(id_);
   const absl::Time start = absl::Now();
   UnitOutcome outcome;
-  if (clip_ != nullptr) {
+  if (clip_->judged) {
     LTX_ASSIGN_OR_RETURN(outcome.done, AdvanceMux());
   } else if (job_->done()) {
     sink_->Enter(v1::PHASE_MUX);
@@ -136,7 +151,7 @@ absl::Status GenerationTask::AdvanceEngine() {
   const auto index = static_cast<size_t>(job_->completed() + units_left_out_);
   const uint64_t cache_hits = model_->prompt_cache_stats().hits;
   LTX_ASSIGN_OR_RETURN(const pipeline::UnitReport unit, job_->Advance());
-  spdlog::debug("{} {}/{} took {:.3f} s", std::string(pipeline::PhaseName(unit.unit.phase)),
+  spdlog::debug("{} {}/{} took {:.4f} s", std::string(pipeline::PhaseName(unit.unit.phase)),
                 unit.unit.index, unit.unit.count, unit.seconds);
   if (unit.unit.phase == pipeline::Phase::kStage1 || unit.unit.phase == pipeline::Phase::kStage2) {
     metrics_->ObserveStepSeconds(plan_->verdict.rung,
@@ -149,6 +164,7 @@ absl::Status GenerationTask::AdvanceEngine() {
   const bool observe = model_->prompt_cache_stats().hits == cache_hits && !WasWritten(unit.unit) &&
                        job_->parameters().num_frames == plan_->parameters.num_frames;
   const absl::Status within_lease = Account(index, unit.seconds, observe);
+  if (within_lease.ok()) LTX_RETURN_IF_ERROR(TakeFrames());
   // A length may have been predicted, and the decoder says how many units it takes.
   CountMuxUnits(job_->parameters().num_frames);
   units_total_ = unit.total + mux_units_;
@@ -202,17 +218,41 @@ void GenerationTask::SendPreview(const pipeline::UnitReport& unit) {
   sink_->Send(std::move(event));
 }
 
+absl::Status GenerationTask::TakeFrames() {
+  std::vector<pipeline::FinishedFrames> finished = job_->TakeFrames();
+  if (finished.empty()) return absl::OkStatus();
+  const absl::Time start = absl::Now();
+  Device& device = model_->device();
+  clip_->height = static_cast<int>(job_->parameters().height);
+  clip_->width = static_cast<int>(job_->parameters().width);
+  for (pipeline::FinishedFrames& part : finished) {
+    if (kind_.form == MediaKind::Form::kClip) {
+      if (encoder_ == nullptr) LTX_RETURN_IF_ERROR(StartEncoder());
+      LTX_ASSIGN_OR_RETURN(HostBytes i420, HostBytes::Of(device, std::move(part.bytes.i420)));
+      encoder_->Add(std::move(i420));
+    }
+    LTX_ASSIGN_OR_RETURN(HostBytes rgb, HostBytes::Of(device, std::move(part.bytes.rgb)));
+    clip_->parts.push_back(std::move(rgb));
+  }
+  mux_time_ += absl::Now() - start;
+  return absl::OkStatus();
+}
+
+absl::Status GenerationTask::StartEncoder() {
+  media::Mp4Options options;
+  options.width = clip_->width;
+  options.height = clip_->height;
+  options.frame_rate = request_.frame_rate;
+  options.audio_sample_rate =
+      job_->parameters().has_audio ? static_cast<int>(model_->sample_rate()) : 0;
+  LTX_ASSIGN_OR_RETURN(encoder_, ClipEncoder::Start(ClipPath(), options));
+  return absl::OkStatus();
+}
+
 absl::Status GenerationTask::TakeClip() {
-  clip_ = std::make_unique<Clip>();
   Device& device = model_->device();
   {
     LTX_ASSIGN_OR_RETURN(pipeline::GenerationResult result, job_->TakeResult());
-    if (result.frames.defined()) {
-      LTX_ASSIGN_OR_RETURN(clip_->frames, ToFloats(device, result.frames));
-      clip_->num_frames = result.frames.dim(0);
-      clip_->height = static_cast<int>(result.frames.dim(1));
-      clip_->width = static_cast<int>(result.frames.dim(2));
-    }
     if (result.waveform.defined()) {
       LTX_ASSIGN_OR_RETURN(clip_->waveform, ToFloats(device, result.waveform));
       clip_->sample_rate = static_cast<int>(result.sample_rate);
@@ -231,21 +271,20 @@ absl::Status GenerationTask::TakeClip() {
   AddMemory(memory, report_.mutable_memory());
   CompareMemory(memory.total.peak_bytes);
   job_.reset();
-  clip_->bytes.resize(clip_->frames.size());
-  media::UnitToBytes(clip_->frames, absl::MakeSpan(clip_->bytes));
+  clip_->judged = true;
   return Verify();
 }
 
 absl::Status GenerationTask::Verify() {
   verify::ClipView view;
-  view.frames = clip_->bytes;
-  view.num_frames = clip_->num_frames;
+  view.frames = clip_->Frames();
   view.height = clip_->height;
   view.width = clip_->width;
   view.waveform = clip_->waveform;
   view.audio_channels = clip_->waveform.empty() ? 0 : 2;
   view.audio_sample_rate = clip_->sample_rate;
-  LTX_ASSIGN_OR_RETURN(const verify::ClipReport figures, verify::VerifyClip(view));
+  LTX_ASSIGN_OR_RETURN(const verify::ClipReport figures,
+                       verify::VerifyClip(view, {}, HostThreads(model_->device())));
   *report_.mutable_verifier() = ToWire(figures);
   if (figures.passed) return absl::OkStatus();
   return pipeline::WithDetail(
@@ -269,8 +308,13 @@ std::string GenerationTask::ClipPath() const {
 absl::StatusOr<bool> GenerationTask::AdvanceMux() {
   const absl::Time start = absl::Now();
   const bool last = mux_done_ + 1 == mux_units_;
-  if (!last) LTX_RETURN_IF_ERROR(MuxFrames());
-  if (last) LTX_RETURN_IF_ERROR(MuxEnd());
+  if (last) {
+    LTX_RETURN_IF_ERROR(MuxEnd());
+  } else {
+    const auto num_frames = static_cast<int64_t>(clip_->Frames().size());
+    LTX_RETURN_IF_ERROR(
+        encoder_->WaitFor(std::min((mux_done_ + 1) * kFramesPerMuxUnit, num_frames)));
+  }
   v1::Progress progress;
   progress.set_phase(v1::PHASE_MUX);
   progress.set_unit(++mux_done_);
@@ -296,32 +340,19 @@ absl::StatusOr<bool> GenerationTask::AdvanceMux() {
   return true;
 }
 
-absl::Status GenerationTask::MuxFrames() {
-  if (writer_ == nullptr) {
-    media::Mp4Options options;
-    options.width = clip_->width;
-    options.height = clip_->height;
-    options.frame_rate = request_.frame_rate;
-    options.audio_sample_rate = clip_->sample_rate;
-    LTX_ASSIGN_OR_RETURN(writer_, media::Mp4Writer::Create(ClipPath(), options));
-  }
-  const int64_t begin = mux_done_ * kFramesPerMuxUnit;
-  const int64_t end = std::min(begin + kFramesPerMuxUnit, clip_->num_frames);
-  return writer_->AddFrames(clip_->Frames(begin, end));
-}
-
 absl::Status GenerationTask::MuxEnd() {
   absl::StatusOr<int64_t> bytes;
   switch (kind_.form) {
     case MediaKind::Form::kPicture:
-      bytes = media::WritePng(ClipPath(), clip_->frames, clip_->width, clip_->height);
+      bytes =
+          media::WritePng(ClipPath(), clip_->parts.front().bytes(), clip_->width, clip_->height);
       break;
     case MediaKind::Form::kSound:
       bytes =
           media::WriteWav(ClipPath(), clip_->waveform, clip_->audio_samples, clip_->sample_rate);
       break;
     case MediaKind::Form::kClip:
-      bytes = writer_->Finish(clip_->waveform);
+      bytes = encoder_->Finish(clip_->waveform);
       break;
   }
   LTX_RETURN_IF_ERROR(bytes.status());

@@ -8,10 +8,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "engine/media/mp4_writer.h"
 #include "engine/pipeline/generation_job.h"
 #include "engine/pipeline/model.h"
 #include "kernels/memory_ledger.h"
+#include "server/clip_encoder.h"
 #include "server/governor/governor.h"
 #include "server/governor/lease_monitor.h"
 #include "server/jobs/generation_sink.h"
@@ -23,7 +23,8 @@
 namespace ltx::server {
 
 /// One GenerateVideo request as work for the scheduler: the engine's units, then verification and
-/// encoding in pieces of a few frames.
+/// encoding in pieces of a few frames. Frames are encoded from the moment when they are decoded, on
+/// a thread beside the units that are left.
 class GenerationTask final : public Task {
  public:
   struct Order {
@@ -58,12 +59,14 @@ class GenerationTask final : public Task {
   bool WasWritten(const pipeline::WorkUnit& unit) const;
   /// Compares the projection with what the job took.
   void CompareMemory(int64_t measured_bytes);
-  /// Takes the clip off the device and judges it, so that a broken one never gets a file.
+  /// Takes finished frames off the device and gives them to the encoder.
+  absl::Status TakeFrames();
+  absl::Status StartEncoder();
+  /// Takes the sound off the device and judges the clip, so that a broken one never gets a file.
   absl::Status TakeClip();
   absl::Status Verify();
   /// Encodes the next frames; the last unit finishes the file and delivers it.
   absl::StatusOr<bool> AdvanceMux();
-  absl::Status MuxFrames();
   absl::Status MuxEnd();
 
   /// Settles mux_units_ for a clip of so many frames.
@@ -101,7 +104,8 @@ class GenerationTask final : public Task {
   int units_left_out_ = 0;
   std::unique_ptr<pipeline::GenerationJob> job_;
   std::unique_ptr<Clip> clip_;
-  std::unique_ptr<media::Mp4Writer> writer_;
+  /// Of a clip, from its first frames on.
+  std::unique_ptr<ClipEncoder> encoder_;
   int mux_units_ = 0;
   int mux_done_ = 0;
   absl::Duration mux_time_;

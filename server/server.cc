@@ -18,6 +18,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "engine/checkpoint/model_set.h"
@@ -187,6 +189,36 @@ Governor::Options GovernorOptions(const ServerConfig& config, const pipeline::Mo
   return options;
 }
 
+double Gigabytes(int64_t bytes) { return static_cast<double>(bytes) * 1e-9; }
+
+/// What the server runs on, and how much of it is left by others.
+void LogDevice(const OpenedDevice& opened, int64_t available_bytes) {
+  if (!opened.why_cpu.empty()) spdlog::info("device auto is the CPU: {}", opened.why_cpu);
+  const Device& device = *opened.device;
+  spdlog::info("device {}: {}; {:.1f} GB free", device.name(), device.description(),
+               Gigabytes(available_bytes));
+  const int64_t total = device.properties().memory_bytes;
+  if (total > 0) {
+    spdlog::info("{:.1f} of {:.1f} GB are taken, by others and by the driver's own context",
+                 Gigabytes(total - available_bytes), Gigabytes(total));
+  }
+}
+
+/// What stays on the device for good, by owner.
+void LogWeights(Device* device, absl::Duration took) {
+  const MemoryLedger::Snapshot memory = device->ledger().Read();
+  std::vector<std::string> parts;
+  for (int i = 0; i < kMemoryOwnerCount; ++i) {
+    const int64_t bytes = memory.by_owner[i].live_bytes;
+    if (bytes == 0) continue;
+    parts.push_back(
+        absl::StrFormat("%s %.2f", MemoryOwnerName(static_cast<MemoryOwner>(i)), Gigabytes(bytes)));
+  }
+  spdlog::info("loaded in {:.2f} s; GB on the device: {}; {:.2f} in all, at most {:.2f} on the way",
+               absl::ToDoubleSeconds(took), absl::StrJoin(parts, ", "),
+               Gigabytes(memory.total.live_bytes), Gigabytes(memory.total.peak_bytes));
+}
+
 void KeepCosts(const std::optional<CostFile>& file, const Governor& governor) {
   if (!file.has_value()) return;
   const absl::Status saved = file->Save(governor.CostsToJson());
@@ -292,9 +324,10 @@ absl::Status RunServer(const ServerConfig& config) {
   LTX_RETURN_IF_ERROR(CheckOutputRoots(config.output_roots));
   LTX_ASSIGN_OR_RETURN(const OpenedDevice opened, OpenDevice(config.device, config.threads));
   Device* const device = opened.device.get();
-  if (!opened.why_cpu.empty()) spdlog::info("device auto is the CPU: {}", opened.why_cpu);
   // Before anything is loaded: what is not free now is not this server's.
   const int64_t baseline = device->SystemAvailableBytes();
+  LogDevice(opened, baseline);
+  const absl::Time loading = absl::Now();
   LTX_ASSIGN_OR_RETURN(const checkpoint::ModelSet files, checkpoint::ModelSet::Open(config.model));
   for (const std::string& warning : files.warnings) spdlog::warn("{}", warning);
   pipeline::ModelOptions model_options;
@@ -309,6 +342,7 @@ absl::Status RunServer(const ServerConfig& config) {
     spdlog::warn("prompt_enhancement_system_prompt_file is of no use: {}",
                  std::string(model->CheckEnhancement().message()));
   }
+  LogWeights(device, absl::Now() - loading);
   LTX_ASSIGN_OR_RETURN(const std::unique_ptr<WorkDir> work_dir, WorkDir::Create(config.work_dir));
 
   LTX_ASSIGN_OR_RETURN(
@@ -359,10 +393,9 @@ absl::Status RunServer(const ServerConfig& config) {
   }
 
   const std::string host = config.listen.substr(0, config.listen.rfind(':'));
-  spdlog::info("{} {} ({}, {}) ready on {} after {:.2f} s; {:.1f} MB of weights", model->name(),
-               model->version(), model->kind(), device->description(),
-               absl::StrCat(host, ":", port), absl::ToDoubleSeconds(absl::Now() - start),
-               static_cast<double>(device->ledger().Read().total.live_bytes) / 1e6);
+  spdlog::info("{} {} ({}) ready on {} after {:.2f} s", model->name(), model->version(),
+               model->kind(), absl::StrCat(host, ":", port),
+               absl::ToDoubleSeconds(absl::Now() - start));
   std::printf("listening on %s:%d\n", host.c_str(), port);
   std::fflush(stdout);
 

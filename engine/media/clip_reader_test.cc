@@ -21,7 +21,7 @@ std::string WriteClip(const std::string& name, int frames, int width = 64, int h
   options.height = height;
   options.audio_sample_rate = 48000;
   auto writer = Mp4Writer::Create(path, options);
-  const std::vector<float> picture(width * height * 3, 0.5f);
+  const std::vector<uint8_t> picture(width * height * 3 / 2, 126);
   for (int i = 0; i < frames; ++i) EXPECT_TRUE((*writer)->AddFrames(picture).ok());
   EXPECT_TRUE((*writer)->Finish(std::vector<float>(2 * 2000 * frames)).ok());
   return path;

@@ -49,7 +49,7 @@ constexpr size_t kHeaderEnd = 8 + 12 + 13;
 /// A PNG of two red and green pixels.
 std::string TwoPixels() {
   const std::string path = ::testing::TempDir() + "/two.png";
-  EXPECT_TRUE(WritePng(path, {1, 0, 0, 0, 1, 0}, 2, 1).ok());
+  EXPECT_TRUE(WritePng(path, {255, 0, 0, 0, 255, 0}, 2, 1).ok());
   std::ifstream file(path, std::ios::binary);
   return std::string((std::istreambuf_iterator<char>(file)), {});
 }

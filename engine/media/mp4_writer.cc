@@ -199,18 +199,15 @@ absl::StatusOr<std::unique_ptr<Mp4Writer>> Mp4Writer::Create(absl::string_view p
   return std::unique_ptr<Mp4Writer>(new Mp4Writer(std::move(state)));
 }
 
-absl::Status Mp4Writer::AddFrames(absl::Span<const float> frames) {
+absl::Status Mp4Writer::AddFrames(absl::Span<const uint8_t> i420) {
   const int width = state_->options.width;
   const int height = state_->options.height;
-  const size_t values = static_cast<size_t>(width) * height * 3;
-  if (frames.size() % values != 0) {
+  const size_t frame_bytes = static_cast<size_t>(width) * height * 3 / 2;
+  if (i420.size() % frame_bytes != 0) {
     return absl::InvalidArgumentError(
-        absl::StrCat(frames.size(), " values are no whole number of frames of ", values));
+        absl::StrCat(i420.size(), " bytes are no whole number of frames of ", frame_bytes));
   }
-  std::vector<uint8_t> i420(values / 2);
-  for (size_t begin = 0; begin < frames.size(); begin += values) {
-    LTX_RETURN_IF_ERROR(
-        RgbToI420(frames.subspan(begin, values), width, height, absl::MakeSpan(i420)));
+  for (size_t begin = 0; begin < i420.size(); begin += frame_bytes) {
     const FramePtr frame(av_frame_alloc());
     frame->format = AV_PIX_FMT_YUV420P;
     frame->width = width;
@@ -218,7 +215,7 @@ absl::Status Mp4Writer::AddFrames(absl::Span<const float> frames) {
     frame->pts = state_->frames_added;
     const int error = av_frame_get_buffer(frame.get(), 0);
     if (error < 0) return AvStatus(error, "no memory for a frame");
-    const uint8_t* source = i420.data();
+    const uint8_t* source = i420.data() + begin;
     for (int plane = 0; plane < 3; ++plane) {
       const int plane_width = plane == 0 ? width : width / 2;
       const int plane_height = plane == 0 ? height : height / 2;

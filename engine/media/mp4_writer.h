@@ -44,8 +44,8 @@ class Mp4Writer {
   Mp4Writer(const Mp4Writer&) = delete;
   Mp4Writer& operator=(const Mp4Writer&) = delete;
 
-  /// frames [n, H, W, 3] in [0, 1] (others are clamped).
-  absl::Status AddFrames(absl::Span<const float> frames);
+  /// i420 [n, H * 3/2, W], of each frame the planes Y, Cb, Cr.
+  absl::Status AddFrames(absl::Span<const uint8_t> i420);
 
   /// Encodes the sound, waveform [2, N] in [-1, 1] (empty without sound): cut, or extended by
   /// silence, to AudioSamplesForFrames of the frames added. Then writes the trailer and puts the

@@ -17,17 +17,21 @@ namespace {
 
 using ::testing::HasSubstr;
 
-std::vector<float> Picture(int width, int height, int frame) {
-  std::vector<float> rgb(static_cast<size_t>(width) * height * 3);
-  for (int y = 0; y < height; ++y) {
-    for (int x = 0; x < width; ++x) {
-      float* pixel = &rgb[3 * (static_cast<size_t>(y) * width + x)];
-      pixel[0] = static_cast<float>(x) / width;
-      pixel[1] = static_cast<float>(y) / height;
-      pixel[2] = 0.02f * frame;
+/// One frame, I420: a ramp in each plane, brighter from frame to frame.
+std::vector<uint8_t> Picture(int width, int height, int frame) {
+  std::vector<uint8_t> i420;
+  for (int plane = 0; plane < 3; ++plane) {
+    const int rows = plane == 0 ? height : height / 2;
+    const int columns = plane == 0 ? width : width / 2;
+    for (int y = 0; y < rows; ++y) {
+      for (int x = 0; x < columns; ++x) {
+        i420.push_back(static_cast<uint8_t>(plane == 0   ? 16 + 2 * x + 5 * frame
+                                            : plane == 1 ? 64 + 3 * y
+                                                         : 192 - 3 * x));
+      }
     }
   }
-  return rgb;
+  return i420;
 }
 
 std::vector<float> Tone(int64_t samples, int rate) {

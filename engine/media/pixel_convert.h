@@ -9,16 +9,14 @@
 
 namespace ltx::media {
 
-/// Maps between the value ranges of models, files and screens, and RGB to 4:2:0 packing.
+/// Maps between the value ranges of models, files and screens. The bytes of finished frames are
+/// made on the device: Device::ToByteFrames.
 
 /// 0..255 -> [-1, 1]: x / 127.5 - 1 in f32.
 void NormalizeBytes(absl::Span<const uint8_t> bytes, absl::Span<float> values);
 
 /// [-1, 1] -> [0, 1]: clamp((x + 1) / 2, 0, 1) in f32; NaN becomes 0.
 void DenormalizeUnit(absl::Span<const float> values, absl::Span<float> unit);
-
-/// [0, 1] -> 0..255 by truncation, as the reference writes 8-bit pictures; NaN becomes 0.
-void UnitToBytes(absl::Span<const float> unit, absl::Span<uint8_t> bytes);
 
 enum class YuvMatrix : uint8_t {
   /// BT.709 with the reference's four-digit constants.
@@ -41,10 +39,6 @@ struct Yuv420Planes {
 /// and the span has H * W * 3 elements.
 absl::Status RgbToYuv420(absl::Span<const float> rgb, int width, int height, YuvMatrix matrix,
                          YuvRange range, Yuv420Planes* planes);
-
-/// The same for BT.709 limited, clamped to 0..255 and truncated to bytes in I420 order (Y, Cb, Cr):
-/// out [H * 3/2 * W]. NaN becomes 0. This is what the mp4 writer feeds to the encoder.
-absl::Status RgbToI420(absl::Span<const float> rgb, int width, int height, absl::Span<uint8_t> out);
 
 /// Float stereo planes [2, N] to interleaved signed 16 bit [N, 2]: clip to [-1, 1], times 32767,
 /// truncation towards zero; NaN becomes 0.

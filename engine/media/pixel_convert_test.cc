@@ -27,33 +27,6 @@ TEST(DenormalizeUnitTest, ClampsAndZeroesNan) {
   EXPECT_THAT(unit, ElementsAre(0.0f, 0.0f, 0.5f, 1.0f, 1.0f, 0.0f));
 }
 
-TEST(UnitToBytesTest, Truncates) {
-  const std::vector<float> unit = {0.0f, 0.9999f, 1.0f, 2.0f, -1.0f, std::nanf("")};
-  std::vector<uint8_t> bytes(6);
-  UnitToBytes(unit, absl::MakeSpan(bytes));
-  EXPECT_THAT(bytes, ElementsAre(0, 254, 255, 255, 0, 0));
-}
-
-std::vector<uint8_t> SolidI420(float r, float g, float b) {
-  std::vector<float> rgb;
-  for (int i = 0; i < 4; ++i) rgb.insert(rgb.end(), {r, g, b});
-  std::vector<uint8_t> i420(6);
-  EXPECT_TRUE(RgbToI420(rgb, 2, 2, absl::MakeSpan(i420)).ok());
-  return i420;
-}
-
-TEST(RgbToI420Test, KnownColours) {
-  EXPECT_THAT(SolidI420(0, 0, 0), ElementsAre(16, 16, 16, 16, 128, 128));
-  EXPECT_THAT(SolidI420(1, 1, 1), ElementsAre(235, 235, 235, 235, 128, 128));
-  // 0.2126 * 219 + 16 = 62.56; -0.1146 * 224 + 128 = 102.33; 0.5 * 224 + 128 = 240.
-  EXPECT_THAT(SolidI420(1, 0, 0), ElementsAre(62, 62, 62, 62, 102, 240));
-}
-
-TEST(RgbToI420Test, NanAndOutOfRangeAreDefined) {
-  EXPECT_THAT(SolidI420(std::nanf(""), 0, 0), ElementsAre(0, 0, 0, 0, 0, 0));
-  EXPECT_EQ(SolidI420(9, 9, 9)[0], 255);
-}
-
 TEST(RgbToYuv420Test, FullRangeCentresChromaAt127AndAHalf) {
   Yuv420Planes planes;
   const std::vector<float> grey(12, 0.5f);

@@ -2,30 +2,19 @@
 
 #include <algorithm>
 #include <string>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "engine/media/atomic_file.h"
 #include "engine/media/av_handles.h"
-#include "engine/media/pixel_convert.h"
 #include "kernels/status_macros.h"
 
 namespace ltx::media {
 
-namespace {
-
-absl::Status CheckSize(size_t values, int width, int height) {
-  if (width > 0 && height > 0 && values == static_cast<size_t>(width) * height * 3) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(absl::StrCat("a picture of ", width, " x ", height,
-                                                 " does not have ", values, " RGB values"));
-}
-
-}  // namespace
-
 absl::StatusOr<std::string> EncodePng(absl::Span<const uint8_t> rgb, int width, int height) {
-  LTX_RETURN_IF_ERROR(CheckSize(rgb.size(), width, height));
+  if (width <= 0 || height <= 0 || rgb.size() != static_cast<size_t>(width) * height * 3) {
+    return absl::InvalidArgumentError(absl::StrCat("a picture of ", width, " x ", height,
+                                                   " does not have ", rgb.size(), " RGB values"));
+  }
   QuietLibav();
   const AVCodec* codec = avcodec_find_encoder(AV_CODEC_ID_PNG);
   if (codec == nullptr) {
@@ -59,12 +48,9 @@ absl::StatusOr<std::string> EncodePng(absl::Span<const uint8_t> rgb, int width, 
   return std::string(reinterpret_cast<const char*>(packet->data), packet->size);
 }
 
-absl::StatusOr<int64_t> WritePng(absl::string_view path, absl::Span<const float> rgb, int width,
+absl::StatusOr<int64_t> WritePng(absl::string_view path, absl::Span<const uint8_t> rgb, int width,
                                  int height) {
-  LTX_RETURN_IF_ERROR(CheckSize(rgb.size(), width, height));
-  std::vector<uint8_t> bytes(rgb.size());
-  UnitToBytes(rgb, absl::MakeSpan(bytes));
-  LTX_ASSIGN_OR_RETURN(const std::string png, EncodePng(bytes, width, height));
+  LTX_ASSIGN_OR_RETURN(const std::string png, EncodePng(rgb, width, height));
   LTX_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
   LTX_RETURN_IF_ERROR(
       file.Write(absl::MakeConstSpan(reinterpret_cast<const uint8_t*>(png.data()), png.size())));

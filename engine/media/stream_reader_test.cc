@@ -29,7 +29,7 @@ const std::string& Clip() {
     options.audio_sample_rate = 48000;
     auto writer = *Mp4Writer::Create(path, options);
     for (int i = 0; i < 8; ++i) {
-      EXPECT_TRUE(writer->AddFrames(std::vector<float>(64 * 48 * 3, 0.1f * i + 0.1f)).ok());
+      EXPECT_TRUE(writer->AddFrames(std::vector<uint8_t>(64 * 48 * 3 / 2, 40 + 20 * i)).ok());
     }
     EXPECT_TRUE(writer->Finish(std::vector<float>(2 * 16000, 0.25f)).ok());
     std::ifstream file(path, std::ios::binary);

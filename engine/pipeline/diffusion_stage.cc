@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "engine/audio_vae/latent_grid.h"
 #include "engine/pipeline/error_details.h"
-#include "engine/pipeline/media_transfer.h"
 #include "kernels/host_copy.h"
 #include "kernels/status_macros.h"
 
@@ -115,9 +114,9 @@ absl::Status DiffusionStage::ReplaceFrames(sampling::LatentState* state) const {
   Device& device = transformer_->device();
   const int64_t frame_tokens = spec_.video.height * spec_.video.width;
   const Shape& shape = state->clean.shape();
-  LTX_ASSIGN_OR_RETURN(const Tensor clean,
+  LTX_ASSIGN_OR_RETURN(Tensor clean,
                        device.Allocate(shape, state->clean.dtype(), MemoryOwner::kActivations));
-  LTX_RETURN_IF_ERROR(CopyInto(device, state->clean, clean));
+  LTX_RETURN_IF_ERROR(device.Copy(state->clean, &clean));
   LTX_ASSIGN_OR_RETURN(const Tensor rows, clean.Reshape({shape.dim(1), shape.dim(2)}));
   for (const ReplacedFrames& frames : spec_.replaced_frames) {
     const int64_t begin = frames.first_frame * frame_tokens;
@@ -130,8 +129,8 @@ absl::Status DiffusionStage::ReplaceFrames(sampling::LatentState* state) const {
     }
     LTX_ASSIGN_OR_RETURN(Tensor tokens, device.Cast(frames.tokens, clean.dtype()));
     LTX_ASSIGN_OR_RETURN(tokens, tokens.Reshape({count, shape.dim(2)}));
-    LTX_ASSIGN_OR_RETURN(const Tensor target, rows.Rows(begin, begin + count));
-    LTX_RETURN_IF_ERROR(CopyInto(device, tokens, target));
+    LTX_ASSIGN_OR_RETURN(Tensor target, rows.Rows(begin, begin + count));
+    LTX_RETURN_IF_ERROR(device.Copy(tokens, &target));
     std::fill_n(state->mask.begin() + begin, count, 1.0f - frames.strength);
   }
   state->clean = clean;

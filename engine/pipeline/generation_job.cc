@@ -13,7 +13,6 @@
 #include "engine/pipeline/error_details.h"
 #include "engine/pipeline/fused_transformer.h"
 #include "engine/pipeline/job_options.h"
-#include "engine/pipeline/media_transfer.h"
 #include "engine/pipeline/model_parts.h"
 #include "engine/pipeline/recipe_plan.h"
 #include "engine/sampling/latent_geometry.h"
@@ -112,7 +111,7 @@ struct GenerationJob::State {
   /// Of the stage whose sound is shipped.
   Tensor shipped_audio;
   std::unique_ptr<video_vae::VideoDecodeSession> decode;
-  Tensor frames;
+  std::vector<FinishedFrames> frames;
   Tensor waveform;
 };
 
@@ -307,9 +306,6 @@ absl::Status GenerationJob::State::DecodeVideo() {
     LTX_ASSIGN_OR_RETURN(decode, parts().video_decoder->StartDecode(latents.video, draw));
     latents.video = Tensor();
     LTX_RETURN_IF_ERROR(SetPhaseUnits(Phase::kVideoDecode, decode->unit_count(), completed, &plan));
-    LTX_ASSIGN_OR_RETURN(
-        frames, device().Allocate({parameters.num_frames, parameters.height, parameters.width, 3},
-                                  DType::kF32, MemoryOwner::kMedia));
   }
   LTX_ASSIGN_OR_RETURN(const std::optional<video_vae::DecodedFrames> chunk, decode->Advance());
   if (chunk.has_value()) {
@@ -318,10 +314,11 @@ absl::Status GenerationJob::State::DecodeVideo() {
       return NonFinite(absl::StrCat("frames ", chunk->first_frame, " to ",
                                     chunk->first_frame + chunk->frames.dim(0) - 1));
     }
-    LTX_ASSIGN_OR_RETURN(
-        const Tensor target,
-        frames.Rows(chunk->first_frame, chunk->first_frame + chunk->frames.dim(0)));
-    LTX_RETURN_IF_ERROR(CopyInto(device(), chunk->frames, target));
+    Observe("frames", chunk->frames);
+    FinishedFrames finished;
+    finished.first_frame = chunk->first_frame;
+    LTX_ASSIGN_OR_RETURN(finished.bytes, device().ToByteFrames(chunk->frames, MemoryOwner::kMedia));
+    frames.push_back(std::move(finished));
   }
   if (decode->done()) decode.reset();
   return absl::OkStatus();
@@ -335,7 +332,7 @@ absl::Status GenerationJob::State::DecodeAudio() {
   shipped_audio = Tensor();
   LTX_ASSIGN_OR_RETURN(
       waveform, device().Allocate(decoded->samples.shape(), DType::kF32, MemoryOwner::kMedia));
-  return CopyInto(device(), decoded->samples, waveform);
+  return device().Copy(decoded->samples, &waveform);
 }
 
 GenerationJob::GenerationJob(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -409,12 +406,15 @@ absl::StatusOr<UnitReport> GenerationJob::Advance() {
   return report;
 }
 
+std::vector<FinishedFrames> GenerationJob::TakeFrames() {
+  return std::exchange(state_->frames, {});
+}
+
 absl::StatusOr<GenerationResult> GenerationJob::TakeResult() {
   if (!done()) return absl::FailedPreconditionError("the job is not done");
   if (state_->taken) return absl::FailedPreconditionError("the result has been taken");
   state_->taken = true;
   GenerationResult result;
-  result.frames = std::exchange(state_->frames, Tensor());
   result.waveform = std::exchange(state_->waveform, Tensor());
   result.sample_rate = state_->model->sample_rate();
   result.parameters = state_->parameters;

@@ -30,9 +30,14 @@ struct PhaseSeconds {
   double seconds = 0;
 };
 
+/// Frames of the clip that are final, owner kMedia.
+struct FinishedFrames {
+  /// Position of the first of them.
+  int64_t first_frame = 0;
+  ByteFrames bytes;
+};
+
 struct GenerationResult {
-  /// f32 [F, H, W, 3] in [0, 1], owner kMedia. Undefined in a recipe without picture.
-  Tensor frames;
   /// f32 [2, N], owner kMedia. Undefined without sound.
   Tensor waveform;
   int64_t sample_rate = 0;
@@ -73,7 +78,12 @@ class GenerationJob {
   /// RESOURCE_EXHAUSTED for lack of device memory, FAILED_PRECONDITION if done or failed before.
   absl::StatusOr<UnitReport> Advance();
 
-  /// The finished clip, once. FAILED_PRECONDITION before done() or a second time.
+  /// Frames that became final since the last call, in order, for whoever encodes them while the job
+  /// goes on. Those that nobody takes stay with the job.
+  std::vector<FinishedFrames> TakeFrames();
+
+  /// The finished clip but for its frames, once. FAILED_PRECONDITION before done() or a second
+  /// time.
   absl::StatusOr<GenerationResult> TakeResult();
 
  private:

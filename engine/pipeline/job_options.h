@@ -30,7 +30,8 @@ struct JobOptions {
   /// Told of intermediate values: "context.video", "context.audio" [1, S, D]; per stage k and
   /// modality m "s<k>.<m>.initial" and "s<k>.<m>.noised" [1, T, C], "s<k>.<m>.denoise_mask" [1, T],
   /// "s<k>.<m>.positions" [1, axes, T, 2], "s<k>.call<j>.<m>.in" and ".x0" [1, T, C], and
-  /// "s<k>.<m>.final" [1, T, C]; "upscaled" [1, F, H, W, C].
+  /// "s<k>.<m>.final" [1, T, C]; "upscaled" [1, F, H, W, C]; "frames" [n, H, W, 3]
+  /// f32 in [0, 1], each frame once and in order.
   StageObserver observer;
 };
 

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "kernels/cpu/parallel.h"
 #include "kissfft/kiss_fftr.h"
 
 namespace ltx::verify {
@@ -58,38 +59,55 @@ LumaFigures MeasureLuma(absl::Span<const uint8_t> frame) {
   return figures;
 }
 
-/// Mean over all pairs of frames `distance` apart; 0 without a pair.
-double MeanDifference(const ClipView& clip, int64_t distance) {
-  const size_t bytes = clip.frames.size() / clip.num_frames;
-  const int64_t pairs = clip.num_frames - distance;
-  if (pairs <= 0 || distance <= 0) return 0;
+int64_t SumOfDifferences(absl::Span<const uint8_t> a, absl::Span<const uint8_t> b) {
   int64_t sum = 0;
-  for (int64_t i = 0; i < pairs; ++i) {
-    const uint8_t* a = &clip.frames[i * bytes];
-    const uint8_t* b = &clip.frames[(i + distance) * bytes];
-    int64_t frame_sum = 0;
-    for (size_t j = 0; j < bytes; ++j) frame_sum += std::abs(static_cast<int>(a[j]) - b[j]);
-    sum += frame_sum;
-  }
-  return static_cast<double>(sum) / static_cast<double>(pairs * bytes);
+  for (size_t i = 0; i < a.size(); ++i) sum += std::abs(static_cast<int>(a[i]) - b[i]);
+  return sum;
 }
 
-void MeasurePicture(const ClipView& clip, const VerifierBounds& bounds, ClipReport* report) {
-  const size_t bytes = clip.frames.size() / clip.num_frames;
+/// What is measured at a frame.
+struct FrameFigures {
+  std::array<uint8_t, SHA256_DIGEST_LENGTH> digest;
+  LumaFigures luma;
+  /// To the next frame, and to the one half a clip later; 0 where there is none.
+  int64_t adjacent = 0;
+  int64_t far = 0;
+};
+
+void MeasurePicture(const ClipView& clip, const VerifierBounds& bounds, int threads,
+                    ClipReport* report) {
+  const auto num_frames = static_cast<int64_t>(clip.frames.size());
+  const int64_t distance = std::max<int64_t>(num_frames / 2, 1);
+  std::vector<FrameFigures> figures(num_frames);
+  cpu::ParallelFor(threads, num_frames, /*grain=*/1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const absl::Span<const uint8_t> frame = clip.frames[i];
+      SHA256(frame.data(), frame.size(), figures[i].digest.data());
+      figures[i].luma = MeasureLuma(frame);
+      if (i + 1 < num_frames) figures[i].adjacent = SumOfDifferences(frame, clip.frames[i + 1]);
+      if (i + distance < num_frames) {
+        figures[i].far = SumOfDifferences(frame, clip.frames[i + distance]);
+      }
+    }
+  });
   std::set<std::array<uint8_t, SHA256_DIGEST_LENGTH>> digests;
-  for (int64_t i = 0; i < clip.num_frames; ++i) {
-    const absl::Span<const uint8_t> frame = clip.frames.subspan(i * bytes, bytes);
-    std::array<uint8_t, SHA256_DIGEST_LENGTH> digest;
-    SHA256(frame.data(), frame.size(), digest.data());
-    digests.insert(digest);
-    const LumaFigures luma = MeasureLuma(frame);
-    report->near_black_frames += luma.percentile_999 < bounds.near_black_luma;
-    report->near_uniform_frames += luma.deviation < bounds.near_uniform_deviation;
+  int64_t adjacent = 0;
+  int64_t far = 0;
+  for (const FrameFigures& frame : figures) {
+    digests.insert(frame.digest);
+    report->near_black_frames += frame.luma.percentile_999 < bounds.near_black_luma;
+    report->near_uniform_frames += frame.luma.deviation < bounds.near_uniform_deviation;
+    adjacent += frame.adjacent;
+    far += frame.far;
   }
-  report->num_frames = clip.num_frames;
+  const auto mean = [&](int64_t sum, int64_t pairs) {
+    if (pairs <= 0) return 0.0;
+    return static_cast<double>(sum) / static_cast<double>(pairs * clip.frames[0].size());
+  };
+  report->num_frames = num_frames;
   report->distinct_frames = static_cast<int64_t>(digests.size());
-  report->adjacent_mad = MeanDifference(clip, 1);
-  report->far_mad = MeanDifference(clip, std::max<int64_t>(clip.num_frames / 2, 1));
+  report->adjacent_mad = mean(adjacent, num_frames - 1);
+  report->far_mad = mean(far, num_frames - distance);
   report->adjacent_far_ratio = report->far_mad > 0 ? report->adjacent_mad / report->far_mad : 0;
 }
 
@@ -191,16 +209,26 @@ void Judge(const VerifierBounds& bounds, ClipReport* report) {
 
 }  // namespace
 
-absl::StatusOr<ClipReport> VerifyClip(const ClipView& clip, const VerifierBounds& bounds) {
-  const bool sound_alone = clip.num_frames == 0 && clip.frames.empty() && !clip.waveform.empty();
-  if (!sound_alone && (clip.num_frames <= 0 || clip.height <= 0 || clip.width <= 0)) {
+std::vector<absl::Span<const uint8_t>> SplitFrames(absl::Span<const uint8_t> bytes,
+                                                   size_t frame_bytes) {
+  std::vector<absl::Span<const uint8_t>> frames;
+  for (size_t at = 0; frame_bytes > 0 && at < bytes.size(); at += frame_bytes) {
+    frames.push_back(bytes.subspan(at, frame_bytes));
+  }
+  return frames;
+}
+
+absl::StatusOr<ClipReport> VerifyClip(const ClipView& clip, const VerifierBounds& bounds,
+                                      int threads) {
+  if (clip.frames.empty() && clip.waveform.empty()) {
     return absl::InvalidArgumentError("a clip needs at least one frame, or sound");
   }
-  const uint64_t expected = 3ull * clip.num_frames * clip.height * clip.width;
-  if (clip.frames.size() != expected) {
-    return absl::InvalidArgumentError(absl::StrCat(clip.num_frames, " frames of ", clip.width,
-                                                   " x ", clip.height, " have ", expected,
-                                                   " bytes, not ", clip.frames.size()));
+  const int64_t expected = int64_t{3} * clip.height * clip.width;
+  for (const absl::Span<const uint8_t> frame : clip.frames) {
+    if (expected > 0 && static_cast<int64_t>(frame.size()) == expected) continue;
+    return absl::InvalidArgumentError(absl::StrCat("a frame of ", clip.width, " x ", clip.height,
+                                                   " has ", expected, " bytes, not ",
+                                                   frame.size()));
   }
   if (clip.audio_channels < 0 || (clip.audio_channels == 0 && !clip.waveform.empty()) ||
       (clip.audio_channels > 0 && clip.waveform.size() % clip.audio_channels != 0)) {
@@ -208,7 +236,7 @@ absl::StatusOr<ClipReport> VerifyClip(const ClipView& clip, const VerifierBounds
                                                    clip.audio_channels, " channels"));
   }
   ClipReport report;
-  if (!sound_alone) MeasurePicture(clip, bounds, &report);
+  if (!clip.frames.empty()) MeasurePicture(clip, bounds, threads, &report);
   MeasureSound(clip, &report);
   Judge(bounds, &report);
   return report;

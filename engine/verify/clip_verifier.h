@@ -12,9 +12,8 @@ namespace ltx::verify {
 
 /// A finished clip, as somebody would see and hear it.
 struct ClipView {
-  /// RGB [F, H, W, 3]; empty for sound alone.
-  absl::Span<const uint8_t> frames;
-  int64_t num_frames = 0;
+  /// RGB [H, W, 3] of each frame; none in sound alone.
+  std::vector<absl::Span<const uint8_t>> frames;
   int height = 0;
   int width = 0;
   /// [channels, N] in [-1, 1]; empty without sound.
@@ -23,6 +22,11 @@ struct ClipView {
   /// Samples per second.
   int audio_sample_rate = 0;
 };
+
+/// The frames of `bytes` [n, H, W, 3], which has `frame_bytes` each; the last one is short if they
+/// do not divide.
+std::vector<absl::Span<const uint8_t>> SplitFrames(absl::Span<const uint8_t> bytes,
+                                                   size_t frame_bytes);
 
 /// What makes a clip fail. docs/verifier.md tells why each bound is where it is.
 struct VerifierBounds {
@@ -65,9 +69,11 @@ struct ClipReport {
 
 /// Measures a clip and judges it. A legal but dull clip passes: silence is a legal sound beside a
 /// picture, and a black background is a legal picture as long as something is on it.
-/// INVALID_ARGUMENT if the spans do not have the sizes that the counts say, or there is neither
+/// `threads` share the frames; the figures do not depend on their number.
+/// INVALID_ARGUMENT if the spans do not have the sizes that the extents say, or there is neither
 /// frame nor sound.
-absl::StatusOr<ClipReport> VerifyClip(const ClipView& clip, const VerifierBounds& bounds = {});
+absl::StatusOr<ClipReport> VerifyClip(const ClipView& clip, const VerifierBounds& bounds = {},
+                                      int threads = 1);
 
 /// One figure a line, the verdict last.
 std::string FormatReport(const ClipReport& report);

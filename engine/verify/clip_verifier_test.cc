@@ -31,10 +31,9 @@ std::vector<uint8_t> MovingSquare(int frames) {
 
 ClipView View(const std::vector<uint8_t>& frames, const std::vector<float>& waveform = {}) {
   ClipView view;
-  view.frames = frames;
+  view.frames = SplitFrames(frames, kHeight * kWidth * 3);
   view.height = kHeight;
   view.width = kWidth;
-  view.num_frames = static_cast<int64_t>(frames.size()) / (kHeight * kWidth * 3);
   view.waveform = waveform;
   view.audio_channels = waveform.empty() ? 0 : 2;
   view.audio_sample_rate = kRate;
@@ -51,6 +50,15 @@ TEST(VerifyClipTest, AMovingShapeOnBlackWithSilencePasses) {
   EXPECT_THAT(report->audio_rms_dbfs, ElementsAre(silence, silence));
   EXPECT_THAT(FormatReport(*report), HasSubstr("-inf"));
   EXPECT_LT(report->adjacent_far_ratio, 0.5);
+}
+
+TEST(VerifyClipTest, ThreadsDoNotShowInTheFigures) {
+  const std::vector<uint8_t> frames = MovingSquare(17);
+  const auto alone = VerifyClip(View(frames));
+  const auto shared = VerifyClip(View(frames), {}, 5);
+  EXPECT_EQ(FormatReport(*shared), FormatReport(*alone));
+  // Neighbours share all but a column of the square at each end: two columns of six red pixels.
+  EXPECT_DOUBLE_EQ(shared->adjacent_mad, 2.0 * 6 * 220 / (kHeight * kWidth * 3));
 }
 
 TEST(VerifyClipTest, AFrozenClipFails) {
@@ -148,9 +156,12 @@ TEST(VerifyClipTest, AStillOfOneFramePasses) {
 TEST(VerifyClipTest, RefusesCountsThatDoNotMatch) {
   const std::vector<uint8_t> frames = MovingSquare(2);
   ClipView view = View(frames);
-  view.num_frames = 3;
+  view.frames[1].remove_suffix(3);
   EXPECT_EQ(VerifyClip(view).status().code(), absl::StatusCode::kInvalidArgument);
-  view.num_frames = 0;
+  view = View(frames);
+  view.height = 0;
+  EXPECT_EQ(VerifyClip(view).status().code(), absl::StatusCode::kInvalidArgument);
+  view.frames.clear();
   EXPECT_EQ(VerifyClip(view).status().code(), absl::StatusCode::kInvalidArgument);
   const std::vector<float> odd(3);
   view = View(frames, odd);

@@ -5,6 +5,7 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/cuda/batched_product.h"
+#include "kernels/cuda/cuda_error.h"
 #include "kernels/cuda/cudnn_attention.h"
 #include "kernels/cuda/linear_plans.h"
 #include "kernels/cuda/op_scratch.h"
@@ -40,14 +41,20 @@ std::string CudaDevice::name() const { return context_->name(); }
 
 std::string CudaDevice::description() const {
   const cudaDeviceProp& properties = context_->properties();
+  int driver = 0;
+  int runtime = 0;
+  cudaDriverGetVersion(&driver);
+  cudaRuntimeGetVersion(&runtime);
   return absl::StrCat(properties.name, ", compute capability ", properties.major, ".",
                       properties.minor, ", ", properties.multiProcessorCount, " multiprocessors, ",
-                      properties.totalGlobalMem >> 20, " MiB");
+                      properties.totalGlobalMem >> 20, " MiB, driver for CUDA ",
+                      CudaVersionText(driver), ", built for CUDA ", CudaVersionText(runtime));
 }
 
 DeviceProperties CudaDevice::properties() const {
   DeviceProperties properties;
   properties.is_gpu = true;
+  properties.memory_bytes = static_cast<int64_t>(context_->properties().totalGlobalMem);
   properties.multiprocessors = context_->properties().multiProcessorCount;
   properties.threads_per_multiprocessor = context_->properties().maxThreadsPerMultiProcessor;
   return properties;

@@ -1,11 +1,13 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/cuda/byte_frames.h"
 #include "kernels/cuda/cast.h"
 #include "kernels/cuda/cuda_device.h"
 #include "kernels/cuda/cuda_error.h"
 #include "kernels/cuda/layout.h"
 #include "kernels/layout_shapes.h"
+#include "kernels/op_check.h"
 #include "kernels/operand_check.h"
 #include "kernels/status_macros.h"
 
@@ -131,6 +133,20 @@ absl::StatusOr<Tensor> CudaDevice::UpsampleNearest2x(const Tensor& x) {
   LaunchUpsampleNearest2x(x.raw(), x.dim(0), x.dim(1), x.dim(2), x.dim(3) * SizeOf(x.dtype()),
                           y.raw(), context_->stream());
   return Launched("UpsampleNearest2x", y);
+}
+
+absl::StatusOr<ByteFrames> CudaDevice::ToByteFrames(const Tensor& frames, MemoryOwner owner) {
+  LTX_RETURN_IF_ERROR(CheckByteFrames(frames));
+  const int64_t height = frames.dim(1);
+  const int64_t width = frames.dim(2);
+  ByteFrames bytes;
+  LTX_ASSIGN_OR_RETURN(bytes.rgb, Allocate(frames.shape(), DType::kU8, owner));
+  LTX_ASSIGN_OR_RETURN(bytes.i420,
+                       Allocate({frames.dim(0), height * 3 / 2, width}, DType::kU8, owner));
+  LaunchByteFrames(frames.data<float>(), frames.dim(0), height, width, bytes.rgb.data<uint8_t>(),
+                   bytes.i420.data<uint8_t>(), context_->stream());
+  LTX_RETURN_IF_ERROR(context_->CheckLaunch("ToByteFrames"));
+  return bytes;
 }
 
 }  // namespace ltx::cuda

@@ -12,11 +12,6 @@
 namespace ltx::cuda {
 namespace {
 
-/// "13.0" of 13000.
-std::string VersionText(int version) {
-  return absl::StrCat(version / 1000, ".", version % 1000 / 10);
-}
-
 absl::StatusOr<int> CountGpus() {
   int driver = 0;
   int runtime = 0;
@@ -29,8 +24,8 @@ absl::StatusOr<int> CountGpus() {
   const cudaError_t error = cudaGetDeviceCount(&count);
   if (error == cudaErrorInsufficientDriver) {
     return absl::FailedPreconditionError(
-        absl::StrCat("the NVIDIA driver is too old: it knows CUDA ", VersionText(driver),
-                     ", this build needs CUDA ", VersionText(runtime)));
+        absl::StrCat("the NVIDIA driver is too old: it knows CUDA ", CudaVersionText(driver),
+                     ", this build needs CUDA ", CudaVersionText(runtime)));
   }
   if (error == cudaErrorNoDevice || (error == cudaSuccess && count == 0)) {
     return absl::FailedPreconditionError("the NVIDIA driver finds no GPU it may use");

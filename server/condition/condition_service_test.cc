@@ -36,7 +36,7 @@ class Service final : public v1::VideoService::CallbackService {
 
 std::string Png() {
   const std::string path = ::testing::TempDir() + "/p.png";
-  EXPECT_TRUE(media::WritePng(path, std::vector<float>(4 * 2 * 3, 0.5f), 4, 2).ok());
+  EXPECT_TRUE(media::WritePng(path, std::vector<uint8_t>(4 * 2 * 3, 127), 4, 2).ok());
   std::ifstream file(path, std::ios::binary);
   return std::string((std::istreambuf_iterator<char>(file)), {});
 }

@@ -25,7 +25,7 @@ std::string ReadFile(const std::string& path) {
 
 std::string Png() {
   const std::string path = ::testing::TempDir() + "/p.png";
-  EXPECT_TRUE(media::WritePng(path, std::vector<float>(4 * 2 * 3, 0.5f), 4, 2).ok());
+  EXPECT_TRUE(media::WritePng(path, std::vector<uint8_t>(4 * 2 * 3, 127), 4, 2).ok());
   return ReadFile(path);
 }
 
@@ -36,7 +36,7 @@ std::string Mp4(int audio_rate) {
   options.height = 32;
   options.audio_sample_rate = audio_rate;
   auto writer = *media::Mp4Writer::Create(path, options);
-  EXPECT_TRUE(writer->AddFrames(std::vector<float>(6 * 32 * 32 * 3, 0.5f)).ok());
+  EXPECT_TRUE(writer->AddFrames(std::vector<uint8_t>(6 * 32 * 32 * 3 / 2, 126)).ok());
   EXPECT_TRUE(writer->Finish(std::vector<float>(audio_rate > 0 ? 2 * 12000 : 0, 0.1f)).ok());
   return ReadFile(path);
 }

@@ -20,8 +20,9 @@ void ContactSheet::Put(int row, int column, absl::Span<const float> frame) {
         const float* source = &frame[(2 * y * width + 2 * x) * 3 + c];
         const size_t at =
             static_cast<size_t>(row * cell_height_ + y) * sheet_width + column * cell_width_ + x;
-        pixels_[3 * at + c] =
+        const float mean =
             0.25f * (source[0] + source[3] + source[3 * width] + source[3 * width + 3]);
+        pixels_[3 * at + c] = static_cast<uint8_t>(255.0f * mean);
       }
     }
   }

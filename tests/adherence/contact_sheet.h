@@ -1,6 +1,7 @@
 #ifndef LTX_TESTS_ADHERENCE_CONTACT_SHEET_H_
 #define LTX_TESTS_ADHERENCE_CONTACT_SHEET_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -23,7 +24,7 @@ class ContactSheet {
 
  private:
   const int rows_, columns_, cell_height_, cell_width_;
-  std::vector<float> pixels_;
+  std::vector<uint8_t> pixels_;
 };
 
 }  // namespace ltx::adherence

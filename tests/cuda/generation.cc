@@ -19,7 +19,7 @@ namespace {
 
 /// Finished clip on the host.
 struct Clip {
-  std::vector<float> frames;
+  std::vector<uint8_t> frames;
   std::vector<float> waveform;
   friend bool operator==(const Clip& a, const Clip& b) {
     return a.frames == b.frames && a.waveform == b.waveform;
@@ -69,9 +69,10 @@ class Generation : public ::testing::TestWithParam<DType> {
   absl::StatusOr<Clip> Run() {
     LTX_ASSIGN_OR_RETURN(const auto job, pipeline::GenerationJob::Create(model_.get(), Request()));
     while (!job->done()) LTX_RETURN_IF_ERROR(job->Advance().status());
+    const std::vector<pipeline::FinishedFrames> frames = job->TakeFrames();
     LTX_ASSIGN_OR_RETURN(const pipeline::GenerationResult result, job->TakeResult());
     Clip clip;
-    LTX_ASSIGN_OR_RETURN(clip.frames, ToFloats(*device_, result.frames));
+    LTX_ASSIGN_OR_RETURN(clip.frames, ToBytes(*device_, frames.front().bytes.rgb));
     LTX_ASSIGN_OR_RETURN(clip.waveform, ToFloats(*device_, result.waveform));
     return clip;
   }

@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <cstring>
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
@@ -44,6 +46,24 @@ TEST_F(Layout, Cast) {
   for (const DType to : {DType::kBF16, DType::kF16}) {
     Check(absl::StrCat("Cast ties ", DTypeName(to)), {doubles}, kExact,
           [&](Device& d, Operands t) { return d.Cast(t[0], to); });
+  }
+}
+
+TEST_F(Layout, ByteFrames) {
+  for (const Shape& shape :
+       {Shape{1, 2, 2, 3}, Shape{3, 6, 10, 3}, Shape{2, 64, 96, 3}, Shape{0, 4, 4, 3}}) {
+    // Beyond [0, 1] on both sides, and NaN.
+    Operand frames = Uniform(shape, DType::kF32, -0.1f, 1.1f);
+    for (size_t i = 0; i + 4 <= frames.bytes.size(); i += 4 * 1001) {
+      const float nan = std::nanf("");
+      std::memcpy(&frames.bytes[i], &nan, sizeof(nan));
+    }
+    Check(absl::StrCat("ByteFrames ", Describe(shape, DType::kF32)), {frames}, kExact,
+          [](Device& d, Operands t) -> absl::StatusOr<std::vector<Tensor>> {
+            auto bytes = d.ToByteFrames(t[0], MemoryOwner::kMedia);
+            if (!bytes.ok()) return bytes.status();
+            return std::vector<Tensor>{bytes->rgb, bytes->i420};
+          });
   }
 }
 

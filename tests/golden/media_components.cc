@@ -17,6 +17,7 @@
 #include "engine/media/video_reader.h"
 #include "engine/pipeline/frame_rate.h"
 #include "kernels/dtype.h"
+#include "kernels/host_copy.h"
 #include "kernels/status_macros.h"
 
 namespace ltx::golden {
@@ -26,7 +27,24 @@ std::vector<int64_t> Widen(absl::Span<const uint8_t> bytes) {
   return std::vector<int64_t>(bytes.begin(), bytes.end());
 }
 
-absl::Status RunNormalize(const GoldenCase& golden, const GoldenContext&, GoldenOutputs* outputs) {
+/// What Device::ToByteFrames makes of frames [F, H, W, 3], under those names that are not empty.
+absl::Status SetBytes(Device& device, absl::Span<const float> frames, const Shape& shape,
+                      absl::string_view rgb_name, absl::string_view i420_name,
+                      GoldenOutputs* outputs) {
+  LTX_ASSIGN_OR_RETURN(const Tensor pixels, TensorFromFloats(device, frames, shape));
+  LTX_ASSIGN_OR_RETURN(const ByteFrames bytes, device.ToByteFrames(pixels, MemoryOwner::kMedia));
+  const auto set = [&](absl::string_view name, const Tensor& form) -> absl::Status {
+    if (name.empty()) return absl::OkStatus();
+    LTX_ASSIGN_OR_RETURN(const std::vector<uint8_t> values, ToBytes(device, form));
+    outputs->SetInts(name, form.shape(), Widen(values));
+    return absl::OkStatus();
+  };
+  LTX_RETURN_IF_ERROR(set(rgb_name, bytes.rgb));
+  return set(i420_name, bytes.i420);
+}
+
+absl::Status RunNormalize(const GoldenCase& golden, const GoldenContext& context,
+                          GoldenOutputs* outputs) {
   LTX_ASSIGN_OR_RETURN(const std::vector<uint8_t> bytes, golden.InputBytes("u8"));
   std::vector<float> normalized(bytes.size());
   media::NormalizeBytes(bytes, absl::MakeSpan(normalized));
@@ -51,10 +69,8 @@ absl::Status RunNormalize(const GoldenCase& golden, const GoldenContext&, Golden
       }
     }
   }
-  std::vector<uint8_t> rgb24(interleaved.size());
-  media::UnitToBytes(interleaved, absl::MakeSpan(rgb24));
-  outputs->SetInts("rgb24", {in.dim(0), in.dim(2), in.dim(3), 3}, Widen(rgb24));
-  return absl::OkStatus();
+  return SetBytes(*context.device, interleaved, {in.dim(0), in.dim(2), in.dim(3), 3}, "rgb24", "",
+                  outputs);
 }
 
 absl::Status RunPcm16(const GoldenCase& golden, const GoldenContext&, GoldenOutputs* outputs) {
@@ -88,22 +104,8 @@ absl::Status SetPlanes(absl::Span<const float> rgb, const Shape& shape, media::Y
   return absl::OkStatus();
 }
 
-absl::Status SetI420(absl::Span<const float> rgb, const Shape& shape, absl::string_view name,
-                     GoldenOutputs* outputs) {
-  const int64_t height = shape.dim(1);
-  const int64_t width = shape.dim(2);
-  const size_t values = height * width * 3;
-  std::vector<uint8_t> packed(rgb.size() / 2);
-  for (int64_t frame = 0; frame < shape.dim(0); ++frame) {
-    LTX_RETURN_IF_ERROR(
-        media::RgbToI420(rgb.subspan(frame * values, values), width, height,
-                         absl::MakeSpan(packed).subspan(frame * values / 2, values / 2)));
-  }
-  outputs->SetInts(name, {shape.dim(0), height * 3 / 2, width}, Widen(packed));
-  return absl::OkStatus();
-}
-
-absl::Status RunYuv420(const GoldenCase& golden, const GoldenContext&, GoldenOutputs* outputs) {
+absl::Status RunYuv420(const GoldenCase& golden, const GoldenContext& context,
+                       GoldenOutputs* outputs) {
   LTX_ASSIGN_OR_RETURN(const std::vector<float> rgb, golden.InputFloats("rgb"));
   LTX_ASSIGN_OR_RETURN(const Shape shape, golden.InputShape("rgb"));
   using media::YuvMatrix;
@@ -114,13 +116,13 @@ absl::Status RunYuv420(const GoldenCase& golden, const GoldenContext&, GoldenOut
                                 "uv_709_full", outputs));
   LTX_RETURN_IF_ERROR(SetPlanes(rgb, shape, YuvMatrix::kBt2020, YuvRange::kLimited,
                                 "y_2020_limited", "uv_2020_limited", outputs));
-  LTX_RETURN_IF_ERROR(SetI420(rgb, shape, "i420", outputs));
+  LTX_RETURN_IF_ERROR(SetBytes(*context.device, rgb, shape, "", "i420", outputs));
   if (!golden.HasInput("rgb_bf16")) return absl::OkStatus();
   LTX_ASSIGN_OR_RETURN(const std::vector<float> rgb_bf16, golden.InputFloats("rgb_bf16"));
-  return SetI420(rgb_bf16, shape, "i420_from_bf16", outputs);
+  return SetBytes(*context.device, rgb_bf16, shape, "", "i420_from_bf16", outputs);
 }
 
-absl::Status RunEncodeVideo(const GoldenCase& golden, const GoldenContext&,
+absl::Status RunEncodeVideo(const GoldenCase& golden, const GoldenContext& context,
                             GoldenOutputs* outputs) {
   LTX_ASSIGN_OR_RETURN(const std::vector<float> rgb, golden.InputFloats("rgb"));
   LTX_ASSIGN_OR_RETURN(const Shape shape, golden.InputShape("rgb"));
@@ -138,7 +140,11 @@ absl::Status RunEncodeVideo(const GoldenCase& golden, const GoldenContext&,
   const std::string path =
       absl::StrCat(folder == nullptr ? "/tmp" : folder, "/golden_encode_", getpid(), ".mp4");
   LTX_ASSIGN_OR_RETURN(const auto writer, media::Mp4Writer::Create(path, options));
-  LTX_RETURN_IF_ERROR(writer->AddFrames(rgb));
+  Device& device = *context.device;
+  LTX_ASSIGN_OR_RETURN(const Tensor pixels, TensorFromFloats(device, rgb, shape));
+  LTX_ASSIGN_OR_RETURN(const ByteFrames bytes, device.ToByteFrames(pixels, MemoryOwner::kMedia));
+  LTX_ASSIGN_OR_RETURN(const std::vector<uint8_t> i420, ToBytes(device, bytes.i420));
+  LTX_RETURN_IF_ERROR(writer->AddFrames(i420));
   LTX_RETURN_IF_ERROR(writer->Finish(waveform).status());
   absl::StatusOr<media::DecodedClip> clip = media::ReadClip(path);
   unlink(path.c_str());

@@ -97,12 +97,23 @@ absl::StatusOr<Tensor> RecordedNoise::Draw(Device& device, const NoiseDraw& draw
   return drawn;
 }
 
-absl::StatusOr<GenerationResult> RunJob(const Model& model, const GenerationRequest& request,
-                                        const JobOptions& options) {
+absl::StatusOr<FinishedRun> RunJob(const Model& model, const GenerationRequest& request,
+                                   const JobOptions& options) {
+  std::vector<Tensor> parts;
+  JobOptions watched = options;
+  watched.observer = [&](absl::string_view name, const Tensor& x) {
+    if (name == "frames") parts.push_back(x);
+    if (options.observer) options.observer(name, x);
+  };
   LTX_ASSIGN_OR_RETURN(const std::unique_ptr<GenerationJob> job,
-                       GenerationJob::Create(&model, request, options));
+                       GenerationJob::Create(&model, request, watched));
   while (!job->done()) LTX_RETURN_IF_ERROR(job->Advance().status());
-  return job->TakeResult();
+  FinishedRun run;
+  LTX_ASSIGN_OR_RETURN(run.result, job->TakeResult());
+  if (!parts.empty()) {
+    LTX_ASSIGN_OR_RETURN(run.frames, model.device().Concat(parts, 0));
+  }
+  return run;
 }
 
 Moments MomentsOf(const float* begin, const float* end, int64_t stride) {

@@ -50,9 +50,14 @@ class RecordedNoise final : public sampling::NoiseSource {
   const Name name_;
 };
 
-absl::StatusOr<pipeline::GenerationResult> RunJob(const pipeline::Model& model,
-                                                  const pipeline::GenerationRequest& request,
-                                                  const pipeline::JobOptions& options);
+struct FinishedRun {
+  pipeline::GenerationResult result;
+  /// f32 [F, H, W, 3] in [0, 1]; undefined without a picture.
+  Tensor frames;
+};
+absl::StatusOr<FinishedRun> RunJob(const pipeline::Model& model,
+                                   const pipeline::GenerationRequest& request,
+                                   const pipeline::JobOptions& options);
 
 /// Mean and standard deviation (n - 1) of every `stride`-th value of [begin, end).
 struct Moments {

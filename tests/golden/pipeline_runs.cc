@@ -281,7 +281,8 @@ absl::Status RunPack(const GoldenCase& golden, const GoldenContext& context, Rec
                                      : absl::StrCat(stage, "loop.", draw.index);
     return std::pair<std::string, int64_t>{name, 0};
   });
-  LTX_ASSIGN_OR_RETURN(const GenerationResult result, RunJob(*model, request, options));
+  LTX_ASSIGN_OR_RETURN(const FinishedRun run, RunJob(*model, request, options));
+  const GenerationResult& result = run.result;
   LTX_RETURN_IF_ERROR(observer.status());
   for (size_t i = 0; i < result.parameters.stages.size(); ++i) {
     const auto& stage = result.parameters.stages[i];
@@ -294,7 +295,7 @@ absl::Status RunPack(const GoldenCase& golden, const GoldenContext& context, Rec
   }
   SetAbsentStreams(golden, result, outputs);
   if (result.parameters.has_video) {
-    LTX_RETURN_IF_ERROR(SetPicture(golden, device, result.frames, outputs));
+    LTX_RETURN_IF_ERROR(SetPicture(golden, device, run.frames, outputs));
   }
   return SetSound(device, result, outputs);
 }

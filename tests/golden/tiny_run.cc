@@ -21,7 +21,6 @@ namespace ltx::golden {
 namespace {
 
 using pipeline::GenerationRequest;
-using pipeline::GenerationResult;
 using pipeline::JobOptions;
 using pipeline::Model;
 using sampling::Modality;
@@ -111,9 +110,9 @@ class TinyObserver {
   absl::Status status_;
 };
 
-absl::Status SetTinyMedia(Device& device, const GenerationResult& result, GoldenOutputs* outputs) {
-  LTX_ASSIGN_OR_RETURN(const std::vector<float> frames, ToFloats(device, result.frames));
-  const Shape& shape = result.frames.shape();
+absl::Status SetTinyMedia(Device& device, const FinishedRun& run, GoldenOutputs* outputs) {
+  LTX_ASSIGN_OR_RETURN(const std::vector<float> frames, ToFloats(device, run.frames));
+  const Shape& shape = run.frames.shape();
   const int64_t frame_values = shape.dim(1) * shape.dim(2) * 3;
   std::vector<int64_t> even;
   std::vector<float> means;
@@ -128,7 +127,7 @@ absl::Status SetTinyMedia(Device& device, const GenerationResult& result, Golden
   }
   outputs->SetInts("frames.even", {(shape.dim(0) + 1) / 2, shape.dim(1), shape.dim(2), 3}, even);
   outputs->SetFloats("frames.mean", {shape.dim(0), 3}, means);
-  return outputs->Set(device, "waveform", result.waveform);
+  return outputs->Set(device, "waveform", run.result.waveform);
 }
 
 absl::Status RunTiny(const GoldenCase& golden, const GoldenContext& context,
@@ -162,9 +161,9 @@ absl::Status RunLtxTinyDistilled(const GoldenCase& golden, const GoldenContext& 
                                              0};
     });
   }
-  LTX_ASSIGN_OR_RETURN(const GenerationResult result, RunJob(*model, request, options));
+  LTX_ASSIGN_OR_RETURN(const FinishedRun run, RunJob(*model, request, options));
   LTX_RETURN_IF_ERROR(observer.Finish());
-  return SetTinyMedia(device, result, outputs);
+  return SetTinyMedia(device, run, outputs);
 }
 
 void RegisterTinyRun(ComponentRegistry* registry) {

@@ -34,9 +34,10 @@ absl::StatusOr<TinyModel::Clip> TinyModel::Run(const pipeline::GenerationRequest
   LTX_ASSIGN_OR_RETURN(const std::unique_ptr<pipeline::GenerationJob> job,
                        pipeline::GenerationJob::Create(model_.get(), request));
   while (!job->done()) LTX_RETURN_IF_ERROR(job->Advance().status());
+  const std::vector<pipeline::FinishedFrames> frames = job->TakeFrames();
   LTX_ASSIGN_OR_RETURN(const pipeline::GenerationResult result, job->TakeResult());
   Clip clip;
-  LTX_ASSIGN_OR_RETURN(clip.frames, ToFloats(*device_, result.frames));
+  LTX_ASSIGN_OR_RETURN(clip.frames, ToBytes(*device_, frames.front().bytes.rgb));
   LTX_ASSIGN_OR_RETURN(clip.waveform, ToFloats(*device_, result.waveform));
   return clip;
 }

@@ -19,7 +19,7 @@ class TinyModel {
  public:
   /// Finished clip on the host, for comparisons of bytes.
   struct Clip {
-    std::vector<float> frames;
+    std::vector<uint8_t> frames;
     std::vector<float> waveform;
     friend bool operator==(const Clip& a, const Clip& b) {
       return a.frames == b.frames && a.waveform == b.waveform;

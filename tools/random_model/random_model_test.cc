@@ -10,6 +10,7 @@
 #include "engine/checkpoint/model_set.h"
 #include "engine/pipeline/generation_job.h"
 #include "engine/pipeline/model.h"
+#include "engine/verify/clip_verifier.h"
 #include "gtest/gtest.h"
 #include "kernels/cpu/cpu_device.h"
 #include "kernels/host_copy.h"
@@ -72,7 +73,15 @@ TEST_P(RandomModelTest, LoadsAndMakesAClip) {
   }
   const auto result = (*job)->TakeResult();
   ASSERT_TRUE(result.ok()) << result.status();
-  ExpectContent(ToFloats(*device, result->frames).value());
+  const std::vector<pipeline::FinishedFrames> frames = (*job)->TakeFrames();
+  ASSERT_EQ(frames.size(), 1u);
+  const std::vector<uint8_t> rgb = ToBytes(*device, frames[0].bytes.rgb).value();
+  verify::ClipView view;
+  view.height = view.width = 64;
+  view.frames = verify::SplitFrames(rgb, size_t{64} * 64 * 3);
+  const auto verdict = verify::VerifyClip(view);
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  EXPECT_TRUE(verdict->passed) << verify::FormatReport(*verdict);
   ExpectContent(ToFloats(*device, result->waveform).value());
 }
 

@@ -40,6 +40,13 @@ TEST(RandomValuesTest, ProductsKeepTheVarianceOfTheirInput) {
   }
 }
 
+TEST(RandomValuesTest, ThePictureIsOfLowContrast) {
+  const char* const name = "decoder.conv_out.conv.weight";
+  EXPECT_NEAR(MomentsOf(name, {48, 128, 3, 3, 3}).second * std::sqrt(128.0 * 27), 0.125, 0.01);
+  // The sound's decoder ends in a layer of the same name.
+  EXPECT_NEAR(MomentsOf(name, {2, 128, 3, 3}).second * std::sqrt(128.0 * 9), 1.0, 0.02);
+}
+
 TEST(RandomValuesTest, FactorsLieAroundOne) {
   for (const char* name : {"q_norm.weight", "input_layernorm.weight", "norm1.weight",
                            "per_channel_statistics.std-of-means", "layers.3.layer_scalar"}) {
