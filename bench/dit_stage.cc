@@ -2,19 +2,19 @@
 
 #include <algorithm>
 #include <cmath>
-#include <random>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "bench/random_file.h"
+#include "bench/random_tensor.h"
 #include "engine/audio_vae/latent_grid.h"
 #include "engine/checkpoint/weight_loader.h"
 #include "engine/checkpoint/weight_set.h"
 #include "engine/dit/tensor_shapes.h"
 #include "engine/sampling/latent_geometry.h"
-#include "kernels/host_copy.h"
 #include "kernels/status_macros.h"
+#include "tools/random_model/model_layout.h"
+#include "tools/random_model/random_file.h"
 
 namespace ltx::bench {
 namespace {
@@ -24,52 +24,21 @@ constexpr float kSigma = 0.7f;
 /// The block that spatio-temporal guidance skips in the reference's default.
 constexpr int64_t kSkippedBlock = 29;
 
-absl::StatusOr<Tensor> Random(Device& device, const Shape& shape, DType dtype, uint32_t seed) {
-  std::minstd_rand generator(seed);
-  std::normal_distribution<float> normal;
-  // A million different values, repeated: enough for products not to notice.
-  std::vector<float> period(std::min<int64_t>(shape.num_elements(), 999983));
-  for (float& value : period) value = normal(generator);
-  std::vector<float> values(shape.num_elements());
-  for (size_t i = 0; i < values.size(); ++i) values[i] = period[i % period.size()];
-  return TensorFromFloats(device, values, shape, dtype);
-}
-
-sampling::VideoLatentExtents ExtentsOf(const ClipSize& clip) {
-  return sampling::LatentExtentsOf(clip.frames, clip.height, clip.width);
-}
-
 }  // namespace
 
-checkpoint::TransformerConfig FullSizeConfig() {
-  checkpoint::TransformerConfig config;
-  config.double_precision_rope = true;
-  config.av_ca_timestep_scale_multiplier = 1000.0;
-  config.apply_gated_attention = true;
-  config.cross_attention_adaln = true;
-  config.ff_bias = false;
-  config.use_keyframes_abs_pos_embedding = true;
-  config.caption_proj_before_connector = true;
-  return config;
-}
-
-int64_t ClipSize::video_tokens() const { return ExtentsOf(*this).tokens(); }
-
-int64_t ClipSize::audio_tokens() const {
-  if (forced_audio_tokens > 0) return forced_audio_tokens;
-  return sampling::AudioLatentFrames(static_cast<double>(frames) / frame_rate);
-}
-
-absl::StatusOr<DitInputs> DitInputs::Make(const dit::Transformer& transformer, const ClipSize& clip,
-                                          int64_t text_tokens, int passes, int levels) {
+absl::StatusOr<DitInputs> DitInputs::Make(const dit::Transformer& transformer,
+                                          const StageSize& size) {
+  const ClipSize& clip = size.clip;
+  const int passes = size.passes;
+  const int levels = size.levels;
   Device& device = transformer.device();
   const checkpoint::TransformerConfig& config = transformer.config();
   const DType dtype = transformer.dtype();
   DitInputs inputs;
   dit::StreamLayout video;
   video.tokens = clip.video_tokens();
-  video.positions = sampling::VideoPositions(ExtentsOf(clip), clip.frame_rate);
-  video.keyframes_mask = sampling::FirstFrameMask(ExtentsOf(clip));
+  video.positions = sampling::VideoPositions(clip.latent(), clip.frame_rate);
+  video.keyframes_mask = sampling::FirstFrameMask(clip.latent());
   dit::StreamLayout audio;
   audio.tokens = clip.audio_tokens();
   for (const auto& bounds : audio_vae::LatentGrid{}.TokenBounds(audio.tokens)) {
@@ -79,10 +48,11 @@ absl::StatusOr<DitInputs> DitInputs::Make(const dit::Transformer& transformer, c
                         int64_t width, dit::Modality* modality) -> absl::Status {
     LTX_ASSIGN_OR_RETURN(modality->prepared, transformer.Prepare(kind, layout));
     LTX_ASSIGN_OR_RETURN(modality->latent,
-                         Random(device, {passes, layout.tokens, channels}, dtype, 1));
+                         RandomTensor(device, {passes, layout.tokens, channels}, dtype, 1));
     // All passes but the second have the prompt.
-    LTX_ASSIGN_OR_RETURN(modality->context,
-                         Random(device, {std::min(passes, 2), text_tokens, width}, dtype, 2));
+    LTX_ASSIGN_OR_RETURN(
+        modality->context,
+        RandomTensor(device, {std::min(passes, 2), size.text_tokens, width}, dtype, 2));
     if (passes > 1) modality->context_rows.assign(passes, 0);
     if (passes > 1) modality->context_rows[1] = 1;
     modality->sigma = {kSigma};
@@ -111,24 +81,6 @@ absl::StatusOr<DitInputs> DitInputs::Make(const dit::Transformer& transformer, c
   return inputs;
 }
 
-DitFlops FlopsOf(const checkpoint::TransformerConfig& config, const ClipSize& clip,
-                 int64_t text_tokens) {
-  const auto nv = static_cast<double>(clip.video_tokens());
-  const auto na = static_cast<double>(clip.audio_tokens());
-  const auto nt = static_cast<double>(text_tokens);
-  const auto v = static_cast<double>(config.video_width());
-  const auto a = static_cast<double>(config.audio_width());
-  const auto blocks = static_cast<double>(config.num_layers);
-  // Self (q, k, v, out), text (q, out), feed-forward (4 + 4), text keys and values; then both
-  // cross-modal attentions, whose inner width is the audio stream's.
-  const auto stream = [&](double n, double d) { return n * d * d * (4 + 2 + 8) + nt * d * d * 2; };
-  const double products = stream(nv, v) + stream(na, a) + nv * v * a * 2 + na * a * a * 2 +
-                          na * a * a * 2 + nv * v * a * 2;
-  const double attention =
-      2 * (nv * nv * v + na * na * a + nv * nt * v + na * nt * a + 2 * nv * na * a);
-  return {2 * blocks * products, 2 * blocks * attention};
-}
-
 /// The weights of one block.
 struct DitFloor::Block {
   struct Stream {
@@ -142,14 +94,16 @@ struct DitFloor::Block {
 };
 
 absl::StatusOr<DitFloor> DitFloor::Make(Device& device, const checkpoint::TransformerConfig& config,
-                                        const ClipSize& clip, int64_t text_tokens, DType dtype) {
+                                        const StageSize& size, DType dtype) {
   DitFloor floor;
   floor.device_ = &device;
   floor.config_ = config;
   checkpoint::TransformerConfig two_blocks = config;
   two_blocks.num_layers = 2;
   checkpoint::WeightSet weights;
-  LTX_RETURN_IF_ERROR(weights.Add(std::make_shared<RandomFile>(dit::ShapesOf(two_blocks))));
+  random_model::FileLayout layout;
+  layout.tensors = dit::ShapesOf(two_blocks);
+  LTX_RETURN_IF_ERROR(weights.Add(std::make_shared<random_model::RandomFile>(std::move(layout))));
   const checkpoint::WeightLoader loader(&device, &weights, dtype, MemoryOwner::kWeightsDit);
   const int64_t heads = config.num_attention_heads;
   for (int64_t i = 0; i < two_blocks.num_layers; ++i) {
@@ -193,12 +147,12 @@ absl::StatusOr<DitFloor> DitFloor::Make(Device& device, const checkpoint::Transf
     floor.blocks_.push_back(std::move(loaded));
   }
   const auto input = [&](int64_t tokens, int64_t width, uint32_t seed) {
-    return Random(device, {1, tokens, width}, dtype, seed);
+    return RandomTensor(device, {1, tokens, width}, dtype, seed);
   };
-  LTX_ASSIGN_OR_RETURN(floor.video_, input(clip.video_tokens(), config.video_width(), 1));
-  LTX_ASSIGN_OR_RETURN(floor.audio_, input(clip.audio_tokens(), config.audio_width(), 2));
-  LTX_ASSIGN_OR_RETURN(floor.video_text_, input(text_tokens, config.video_width(), 3));
-  LTX_ASSIGN_OR_RETURN(floor.audio_text_, input(text_tokens, config.audio_width(), 4));
+  LTX_ASSIGN_OR_RETURN(floor.video_, input(size.clip.video_tokens(), config.video_width(), 1));
+  LTX_ASSIGN_OR_RETURN(floor.audio_, input(size.clip.audio_tokens(), config.audio_width(), 2));
+  LTX_ASSIGN_OR_RETURN(floor.video_text_, input(size.text_tokens, config.video_width(), 3));
+  LTX_ASSIGN_OR_RETURN(floor.audio_text_, input(size.text_tokens, config.audio_width(), 4));
   return floor;
 }
 

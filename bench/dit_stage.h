@@ -6,37 +6,20 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "bench/stage.h"
 #include "engine/checkpoint/transformer_config.h"
 #include "engine/dit/transformer.h"
 #include "kernels/device.h"
-#include "nlohmann/json.hpp"
 
 namespace ltx::bench {
-
-/// The 2.5 transformer at full size (22 billion parameters with the text side, 19 without).
-checkpoint::TransformerConfig FullSizeConfig();
-
-/// A clip as its latents count it.
-struct ClipSize {
-  int64_t width = 768;
-  int64_t height = 512;
-  int64_t frames = 121;
-  double frame_rate = 24.0;
-  /// Above 0: in place of what the duration gives.
-  int64_t forced_audio_tokens = 0;
-
-  int64_t video_tokens() const;
-  int64_t audio_tokens() const;
-};
 
 /// Inputs of random values for forwards of one size.
 class DitInputs {
  public:
   /// One to four guidance passes in one batch: with the prompt; without it; with self-attention
-  /// skipped in one block; without cross-modal attention. Tokens take turns among `levels` noise
-  /// levels, as conditioning makes them.
-  static absl::StatusOr<DitInputs> Make(const dit::Transformer& transformer, const ClipSize& clip,
-                                        int64_t text_tokens, int passes, int levels = 1);
+  /// skipped in one block; without cross-modal attention. Tokens take turns among the noise levels,
+  /// as conditioning makes them.
+  static absl::StatusOr<DitInputs> Make(const dit::Transformer& transformer, const StageSize& size);
 
   absl::StatusOr<dit::StreamPair> Forward(const dit::Transformer& transformer) const {
     return transformer.Forward(&video_, &audio_, perturbations_);
@@ -48,21 +31,13 @@ class DitInputs {
   dit::BatchPerturbations perturbations_;
 };
 
-/// Multiply-adds, times two, of one pass.
-struct DitFlops {
-  double products = 0;
-  double attention = 0;
-};
-DitFlops FlopsOf(const checkpoint::TransformerConfig& config, const ClipSize& clip,
-                 int64_t text_tokens);
-
 /// All matrix products and attentions of one pass and nothing else, recorded where the device can:
 /// what a forward would take if all the rest were free. Weights are those of two blocks in turn, so
 /// that they come from memory and not from a cache.
 class DitFloor {
  public:
   static absl::StatusOr<DitFloor> Make(Device& device, const checkpoint::TransformerConfig& config,
-                                       const ClipSize& clip, int64_t text_tokens, DType dtype);
+                                       const StageSize& size, DType dtype);
   absl::Status Run();
 
  private:

@@ -1,8 +1,10 @@
-// Times a stage of the engine on random weights and prints JSON.
+// Times stages of the engine on random weights and prints JSON.
 //
 //   bazel run --config=cuda //bench:ltx_bench -- --device cuda --clip 768x512x121 --floor
+//   bazel run --config=cuda //bench:ltx_bench -- --device cuda --stage text --stage video_decode
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -13,20 +15,21 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "bench/command.h"
 #include "bench/dit_stage.h"
 #include "bench/kernel_trace.h"
+#include "bench/load_file.h"
 #include "bench/machine.h"
-#include "bench/random_file.h"
 #include "bench/sample.h"
-#include "engine/checkpoint/weight_loader.h"
-#include "engine/checkpoint/weight_set.h"
-#include "engine/dit/tensor_shapes.h"
+#include "bench/stage.h"
 #include "kernels/cpu/openmp_environment.h"
 #include "kernels/device_factory.h"
 #include "kernels/host_copy.h"
 #include "kernels/status_macros.h"
+#include "tools/random_model/model_size.h"
+#include "tools/random_model/random_file.h"
 
 namespace ltx::bench {
 namespace {
@@ -36,28 +39,50 @@ using Clock = std::chrono::steady_clock;
 
 /// Kernels that a trace lists by name; the rest is a sum.
 constexpr size_t kListedKernels = 24;
+constexpr char kDit[] = "dit";
 
 struct Options {
   std::string device = "auto";
   int threads = 0;
   std::string dtype = "bf16";
+  std::vector<std::string> stages;
   std::vector<std::string> clips;
+  std::string scale = "full";
+  std::string version = "2.5";
+  std::string recipe = "distilled";
   double frame_rate = 24.0;
   int64_t audio_tokens = 0;
-  int64_t text_tokens = 1024;
+  std::vector<int64_t> text_tokens = {1024};
   std::vector<int> passes = {1};
   int levels = 1;
-  int64_t layers = 48;
-  int64_t heads = 32;
+  int64_t layers = 0;
+  int64_t heads = 0;
+  int64_t text_layers = 0;
   int warmup = 3;
   int repeat = 10;
   bool floor = false;
   bool eager = false;
   bool trace = false;
   bool check = false;
+  std::string load;
   std::string other;
   std::string other_pattern;
 };
+
+DType DTypeOf(const Options& options) {
+  return options.dtype == "f32" ? DType::kF32 : DType::kBF16;
+}
+
+random_model::ModelSize ModelSizeOf(const Options& options) {
+  const auto family = options.version == "2.3" ? checkpoint::GemmaFamily::kGemma3
+                                               : checkpoint::GemmaFamily::kGemma4;
+  random_model::ModelSize size =
+      options.scale == "tiny" ? random_model::TinySize(family) : random_model::FullSize(family);
+  if (options.layers > 0) size.layers = options.layers;
+  if (options.heads > 0) size.heads = options.heads;
+  if (options.text_layers > 0) size.text_layers = options.text_layers;
+  return size;
+}
 
 absl::StatusOr<ClipSize> ParseClip(const std::string& text, const Options& options) {
   ClipSize clip;
@@ -86,17 +111,6 @@ absl::StatusOr<std::vector<double>> Time(Device& device, int warmup, int repeat,
     if (i >= warmup) milliseconds.push_back(took.count());
   }
   return milliseconds;
-}
-
-json DescribePeaks(const MemoryLedger& ledger) {
-  const MemoryLedger::Snapshot seen = ledger.Read();
-  json peaks = {{"total", seen.total.peak_bytes}};
-  for (int i = 0; i < kMemoryOwnerCount; ++i) {
-    if (seen.by_owner[i].peak_bytes == 0) continue;
-    const absl::string_view owner = MemoryOwnerName(static_cast<MemoryOwner>(i));
-    peaks[std::string(owner)] = seen.by_owner[i].peak_bytes;
-  }
-  return peaks;
 }
 
 absl::StatusOr<json> TraceOf(Device& device, const std::function<absl::Status()>& run) {
@@ -135,131 +149,172 @@ double RelativeDistance(absl::Span<const float> a, absl::Span<const float> b) {
   return std::sqrt(difference / norm);
 }
 
-/// The transformer of the options over random weights.
-absl::StatusOr<std::unique_ptr<dit::Transformer>> LoadDit(
-    Device& device, const checkpoint::TransformerConfig& config,
-    const std::shared_ptr<const RandomFile>& file, DType dtype) {
-  checkpoint::WeightSet weights;
-  LTX_RETURN_IF_ERROR(weights.Add(file));
-  return dit::Transformer::Load(
-      config, dit::ModelClass::kAudioVideo,
-      checkpoint::WeightLoader(&device, &weights, dtype, MemoryOwner::kWeightsDit));
-}
-
-/// Distances of the device's velocities from those of the CPU device in f32, forward by forward:
-/// where recordings are on, the first is issued, the second recorded and the third replayed.
-absl::StatusOr<json> CheckDit(const dit::Transformer& transformer,
-                              const std::shared_ptr<const RandomFile>& file, const ClipSize& clip,
-                              int passes, const Options& options) {
-  LTX_ASSIGN_OR_RETURN(const OpenedDevice cpu, OpenDevice("cpu", options.threads));
-  LTX_ASSIGN_OR_RETURN(const auto reference,
-                       LoadDit(*cpu.device, transformer.config(), file, DType::kF32));
-  LTX_ASSIGN_OR_RETURN(
-      const DitInputs expected_inputs,
-      DitInputs::Make(*reference, clip, options.text_tokens, passes, options.levels));
-  LTX_ASSIGN_OR_RETURN(const dit::StreamPair expected, expected_inputs.Forward(*reference));
-  LTX_ASSIGN_OR_RETURN(const std::vector<float> video, ToFloats(*cpu.device, expected.video));
-  LTX_ASSIGN_OR_RETURN(const std::vector<float> audio, ToFloats(*cpu.device, expected.audio));
-  LTX_ASSIGN_OR_RETURN(
-      const DitInputs inputs,
-      DitInputs::Make(transformer, clip, options.text_tokens, passes, options.levels));
-  json distances = json::array();
-  for (int i = 0; i < 3; ++i) {
-    LTX_ASSIGN_OR_RETURN(const dit::StreamPair velocity, inputs.Forward(transformer));
-    LTX_ASSIGN_OR_RETURN(const std::vector<float> got_video,
-                         ToFloats(transformer.device(), velocity.video));
-    LTX_ASSIGN_OR_RETURN(const std::vector<float> got_audio,
-                         ToFloats(transformer.device(), velocity.audio));
-    distances.push_back({{"video", RelativeDistance(got_video, video)},
-                         {"audio", RelativeDistance(got_audio, audio)}});
+/// The ledger's peaks beside the projected ones, in bytes.
+json DescribeMemory(const MemoryLedger::Snapshot& seen, int64_t resident,
+                    const StageProjection& projection) {
+  json measured = {{"resident", resident}, {"total", seen.total.peak_bytes}};
+  json projected = {{"resident", projection.resident_bytes}, {"total", projection.peak_bytes}};
+  for (int i = 0; i < kMemoryOwnerCount; ++i) {
+    const std::string owner(MemoryOwnerName(static_cast<MemoryOwner>(i)));
+    if (seen.by_owner[i].peak_bytes > 0) measured[owner] = seen.by_owner[i].peak_bytes;
+    if (projection.owner_peak_bytes[i] > 0) projected[owner] = projection.owner_peak_bytes[i];
   }
-  return distances;
+  const auto error = [](int64_t projected_bytes, int64_t measured_bytes) {
+    return measured_bytes == 0
+               ? 0.0
+               : static_cast<double>(projected_bytes) / static_cast<double>(measured_bytes) - 1.0;
+  };
+  return {
+      {"measured_peak_bytes", measured},
+      {"projected_peak_bytes", projected},
+      {"projection_error", error(projection.peak_bytes, seen.total.peak_bytes)},
+      {"projection_error_beyond_resident",
+       error(projection.peak_bytes - projection.resident_bytes, seen.total.peak_bytes - resident)}};
 }
 
-absl::StatusOr<json> TimeDit(const dit::Transformer& transformer, const ClipSize& clip, int passes,
+/// Distances of the results from those of the CPU device in f32, result by result, run by run:
+/// where recordings are on, the first is issued, the second recorded and the third replayed.
+absl::StatusOr<json> Check(const std::string& name, const checkpoint::ModelSet& files,
+                           Device& device, const PreparedRun& prepared, const StageSize& size,
+                           const Options& options) {
+  LTX_ASSIGN_OR_RETURN(const OpenedDevice cpu, OpenDevice("cpu", options.threads));
+  StageOptions reference_options;
+  reference_options.dtype = DType::kF32;
+  reference_options.recipe = options.recipe;
+  LTX_ASSIGN_OR_RETURN(const auto reference,
+                       LoadStage(name, cpu.device.get(), &files, reference_options));
+  LTX_ASSIGN_OR_RETURN(const PreparedRun expected, reference->Prepare(size));
+  LTX_ASSIGN_OR_RETURN(const std::vector<Tensor> expected_results, expected.run());
+  json runs = json::array();
+  for (int i = 0; i < 3; ++i) {
+    LTX_ASSIGN_OR_RETURN(const std::vector<Tensor> results, prepared.run());
+    json distances = json::array();
+    for (size_t j = 0; j < results.size(); ++j) {
+      LTX_ASSIGN_OR_RETURN(const std::vector<float> got, ToFloats(device, results[j]));
+      LTX_ASSIGN_OR_RETURN(const std::vector<float> want,
+                           ToFloats(*cpu.device, expected_results[j]));
+      distances.push_back(RelativeDistance(got, want));
+    }
+    runs.push_back(std::move(distances));
+  }
+  return runs;
+}
+
+absl::Status AddFloor(Device& device, const checkpoint::ModelSet& files, const StageSize& size,
+                      double milliseconds, const Options& options, json* result) {
+  LTX_ASSIGN_OR_RETURN(DitFloor floor,
+                       DitFloor::Make(device, files.transformer, size, DTypeOf(options)));
+  const auto run = [&] { return floor.Run(); };
+  LTX_ASSIGN_OR_RETURN(const std::vector<double> least,
+                       Time(device, options.warmup, options.repeat, run));
+  (*result)["floor_milliseconds"] = Summarize(least);
+  (*result)["over_floor"] = milliseconds / Median(least);
+  if (!options.trace) return absl::OkStatus();
+  LTX_ASSIGN_OR_RETURN((*result)["floor_trace"], TraceOf(device, run));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<json> Measure(const std::string& name, const checkpoint::ModelSet& files,
+                             Device& device, Stage& stage, const StageSize& size,
                              const Options& options) {
-  Device& device = transformer.device();
+  LTX_ASSIGN_OR_RETURN(const PreparedRun prepared, stage.Prepare(size));
+  const int64_t resident = device.ledger().Read().total.live_bytes;
   device.ledger().ResetPeaks();
-  LTX_ASSIGN_OR_RETURN(
-      const DitInputs inputs,
-      DitInputs::Make(transformer, clip, options.text_tokens, passes, options.levels));
-  const auto forward = [&] { return inputs.Forward(transformer).status(); };
+  const auto run = [&] { return prepared.run().status(); };
   LTX_ASSIGN_OR_RETURN(const std::vector<double> times,
-                       Time(device, options.warmup, options.repeat, forward));
-  const DitFlops flops = FlopsOf(transformer.config(), clip, options.text_tokens);
+                       Time(device, options.warmup, options.repeat, run));
+  const MemoryLedger::Snapshot seen = device.ledger().Read();
+  LTX_ASSIGN_OR_RETURN(const StageProjection projection, stage.Project(size));
+  const double milliseconds = Median(times);
+  // A multiplication and an addition each.
+  const double flops = 2.0 * (projection.work.products + projection.work.attention);
   json result = {
-      {"clip", absl::StrCat(clip.width, "x", clip.height, "x", clip.frames)},
-      {"video_tokens", clip.video_tokens()},
-      {"audio_tokens", clip.audio_tokens()},
-      {"text_tokens", options.text_tokens},
-      {"passes", passes},
+      {"clip", absl::StrCat(size.clip.width, "x", size.clip.height, "x", size.clip.frames)},
+      {"size", prepared.size},
       {"milliseconds", Summarize(times)},
       {"teraflop",
-       {{"products", passes * flops.products * 1e-12},
-        {"attention", passes * flops.attention * 1e-12}}},
-      {"teraflop_per_second", passes * (flops.products + flops.attention) * 1e-9 / Median(times)},
-      {"peak_bytes", DescribePeaks(device.ledger())}};
+       {{"products", 2e-12 * projection.work.products},
+        {"attention", 2e-12 * projection.work.attention}}},
+      {"teraflop_per_second", flops * 1e-9 / milliseconds},
+      {"memory", DescribeMemory(seen, resident, projection)}};
+  if (prepared.details) result.update(prepared.details());
   if (options.trace) {
-    LTX_ASSIGN_OR_RETURN(result["trace"], TraceOf(device, forward));
+    LTX_ASSIGN_OR_RETURN(result["trace"], TraceOf(device, run));
   }
-  if (options.floor && passes == 1) {
-    LTX_ASSIGN_OR_RETURN(DitFloor floor, DitFloor::Make(device, transformer.config(), clip,
-                                                        options.text_tokens, transformer.dtype()));
-    const auto run = [&] { return floor.Run(); };
-    LTX_ASSIGN_OR_RETURN(const std::vector<double> least,
-                         Time(device, options.warmup, options.repeat, run));
-    result["floor_milliseconds"] = Summarize(least);
-    result["over_floor"] = Median(times) / Median(least);
-    if (options.trace) {
-      LTX_ASSIGN_OR_RETURN(result["floor_trace"], TraceOf(device, run));
+  if (options.floor && name == kDit && size.passes == 1) {
+    LTX_RETURN_IF_ERROR(AddFloor(device, files, size, milliseconds, options, &result));
+  }
+  if (options.check) {
+    LTX_ASSIGN_OR_RETURN(result["distance_from_cpu"],
+                         Check(name, files, device, prepared, size, options));
+  }
+  std::fprintf(stderr, "%s %s: %.3f ms, %.0f TFLOP/s, peak %.3f GB, projected %+.1f %%\n",
+               name.c_str(), result["size"].dump().c_str(), milliseconds,
+               result["teraflop_per_second"].get<double>(),
+               static_cast<double>(seen.total.peak_bytes) * 1e-9,
+               1e2 * result["memory"]["projection_error"].get<double>());
+  return result;
+}
+
+/// All sizes of one stage.
+absl::StatusOr<json> MeasureStage(const std::string& name, const checkpoint::ModelSet& files,
+                                  Device& device, const Options& options) {
+  StageOptions stage_options;
+  stage_options.dtype = DTypeOf(options);
+  stage_options.record = !options.eager;
+  stage_options.recipe = options.recipe;
+  const Clock::time_point start = Clock::now();
+  LTX_ASSIGN_OR_RETURN(const auto stage, LoadStage(name, &device, &files, stage_options));
+  LTX_RETURN_IF_ERROR(device.Synchronize());
+  const std::chrono::duration<double> loading = Clock::now() - start;
+  json result = {{"stage", name},
+                 {"load_seconds", loading.count()},
+                 {"weight_bytes", device.ledger().Read().total.live_bytes},
+                 {"runs", json::array()}};
+  for (const std::string& text : options.clips) {
+    StageSize size;
+    LTX_ASSIGN_OR_RETURN(size.clip, ParseClip(text, options));
+    size.levels = options.levels;
+    for (const int64_t text_tokens : options.text_tokens) {
+      size.text_tokens = text_tokens;
+      for (const int passes : name == kDit ? options.passes : std::vector<int>{1}) {
+        size.passes = passes;
+        LTX_ASSIGN_OR_RETURN(json run, Measure(name, files, device, *stage, size, options));
+        result["runs"].push_back(std::move(run));
+      }
     }
   }
   return result;
 }
 
-absl::StatusOr<json> Run(const Options& options) {
+absl::StatusOr<json> Run(const Options& options, bool* complete) {
   LTX_ASSIGN_OR_RETURN(const OpenedDevice opened, OpenDevice(options.device, options.threads));
   Device& device = *opened.device;
-  checkpoint::TransformerConfig config = FullSizeConfig();
-  config.num_layers = options.layers;
-  config.num_attention_heads = config.audio_num_attention_heads = options.heads;
-  config.cross_attention_dim = config.video_width();
-  config.audio_cross_attention_dim = config.audio_width();
-  const DType dtype = options.dtype == "f32" ? DType::kF32 : DType::kBF16;
-
-  const Clock::time_point start = Clock::now();
-  const auto file = std::make_shared<const RandomFile>(dit::ShapesOf(config));
-  const Clock::time_point made = Clock::now();
-  LTX_ASSIGN_OR_RETURN(const auto transformer, LoadDit(device, config, file, dtype));
-  LTX_RETURN_IF_ERROR(device.Synchronize());
-  transformer->set_recording(!options.eager);
-  const std::chrono::duration<double> loading = Clock::now() - made;
-  const std::chrono::duration<double> making = made - start;
-
   json result = {{"machine", DescribeMachine()},
                  {"build", DescribeBuild()},
                  {"device", {{"name", device.name()}, {"description", device.description()}}},
-                 {"stage", "dit"},
                  {"dtype", options.dtype},
-                 {"layers", options.layers},
-                 {"weights",
-                  {{"bytes", file->tensor_bytes()},
-                   {"make_seconds", making.count()},
-                   {"load_seconds", loading.count()}}},
-                 {"runs", json::array()}};
-  for (const std::string& text : options.clips) {
-    LTX_ASSIGN_OR_RETURN(const ClipSize clip, ParseClip(text, options));
-    for (const int passes : options.passes) {
-      LTX_ASSIGN_OR_RETURN(json run, TimeDit(*transformer, clip, passes, options));
-      std::fprintf(stderr, "%s passes %d: %.3f ms\n", text.c_str(), passes,
-                   run["milliseconds"]["median"].get<double>());
-      if (options.check) {
-        LTX_ASSIGN_OR_RETURN(run["distance_from_cpu"],
-                             CheckDit(*transformer, file, clip, passes, options));
-        std::fprintf(stderr, "  distance from the CPU: %s\n",
-                     run["distance_from_cpu"].dump().c_str());
+                 {"scale", options.scale},
+                 {"version", options.version},
+                 {"stages", json::array()}};
+  if (!options.load.empty()) {
+    LTX_ASSIGN_OR_RETURN(result["load"],
+                         MeasureLoad(options.load, device, DTypeOf(options), options.repeat));
+    std::fprintf(stderr, "load: %s\n", result["load"].dump().c_str());
+  }
+  if (!options.stages.empty()) {
+    LTX_ASSIGN_OR_RETURN(const checkpoint::ModelSet files,
+                         random_model::RandomModelSet(ModelSizeOf(options)));
+    for (const std::string& name : options.stages) {
+      absl::StatusOr<json> measured = MeasureStage(name, files, device, options);
+      if (!measured.ok()) {
+        // The others may have cost much: they are printed all the same.
+        *complete = false;
+        const std::string error = measured.status().ToString();
+        std::fprintf(stderr, "%s: %s\n", name.c_str(), error.c_str());
+        measured = json{{"stage", name}, {"error", error}};
       }
-      result["runs"].push_back(std::move(run));
+      result["stages"].push_back(*std::move(measured));
     }
   }
   if (!options.other.empty()) {
@@ -272,19 +327,33 @@ absl::StatusOr<json> Run(const Options& options) {
 
 int Main(int argc, char** argv) {
   Options options;
-  CLI::App app("Times the diffusion transformer on random weights and prints JSON.", "ltx_bench");
+  CLI::App app("Times stages of the engine on random weights and prints JSON.", "ltx_bench");
   app.add_option("--device", options.device, "auto, cpu, cuda or cuda:N")->capture_default_str();
   app.add_option("--threads", options.threads, "Of the CPU device; 0: one per core")
       ->capture_default_str();
   app.add_option("--dtype", options.dtype, "Of weights and activations")
       ->check(CLI::IsMember({"bf16", "f32"}))
       ->capture_default_str();
-  app.add_option("--clip", options.clips, "WIDTHxHEIGHTxFRAMES; may be given several times")
-      ->required();
+  app.add_option("--stage", options.stages,
+                 absl::StrCat("Of ", absl::StrJoin(StageNames(), ", "),
+                              "; may be given several times. Default: dit"))
+      ->check(CLI::IsMember(StageNames()));
+  app.add_option("--clip", options.clips,
+                 "WIDTHxHEIGHTxFRAMES; may be given several times. Default: 768x512x121");
+  app.add_option("--scale", options.scale,
+                 "Of the model. full: the published size; tiny: for tests")
+      ->check(CLI::IsMember({"full", "tiny"}))
+      ->capture_default_str();
+  app.add_option("--version", options.version,
+                 "Of the model: 2.5 has a Gemma 4 for its text tower, 2.3 a Gemma 3")
+      ->check(CLI::IsMember({"2.3", "2.5"}))
+      ->capture_default_str();
+  app.add_option("--recipe", options.recipe, "Of the pipeline")->capture_default_str();
   app.add_option("--frame-rate", options.frame_rate, "Frames per second")->capture_default_str();
   app.add_option("--audio-tokens", options.audio_tokens, "0: what the clip's duration gives")
       ->capture_default_str();
-  app.add_option("--text-tokens", options.text_tokens, "Of the prompt")->capture_default_str();
+  app.add_option("--text-tokens", options.text_tokens, "Of the prompt; may be given several times")
+      ->capture_default_str();
   app.add_option("--passes", options.passes,
                  "Guidance passes in one batch: with the prompt, without it, with self-attention "
                  "skipped in one block, without cross-modal attention; may be given several times")
@@ -293,11 +362,16 @@ int Main(int argc, char** argv) {
   app.add_option("--levels", options.levels, "Distinct noise levels among the tokens")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  app.add_option("--layers", options.layers, "Blocks of the transformer")
-      ->check(CLI::PositiveNumber)
+  app.add_option("--layers", options.layers, "Blocks of the transformer; 0: those of the scale")
+      ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  app.add_option("--heads", options.heads, "Of every attention; widths follow")
-      ->check(CLI::PositiveNumber)
+  app.add_option("--heads", options.heads,
+                 "Of every attention of transformer and connectors, widths follow; 0: those of the "
+                 "scale")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--text-layers", options.text_layers, "Of the text tower; 0: those of the scale")
+      ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   app.add_option("--warmup", options.warmup, "Runs before the measured ones")
       ->check(CLI::NonNegativeNumber)
@@ -306,11 +380,14 @@ int Main(int argc, char** argv) {
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   app.add_flag("--floor", options.floor,
-               "Also time the matrix products and attentions of one pass alone");
+               "dit: also time the matrix products and attentions of one pass alone");
   app.add_flag("--eager", options.eager, "Issue every operation anew instead of replaying graphs");
   app.add_flag("--trace", options.trace, "Also list the kernels of one run by time");
   app.add_flag("--check", options.check,
                "Also tell how far the results are from those of the CPU device in f32");
+  app.add_option("--load", options.load,
+                 "Transformer file to load --repeat times, beside the rate of the bus. Without "
+                 "--stage nothing else is measured");
   CLI::Option* other =
       app.add_option("--other", options.other, "Shell command to time after the rest");
   app.add_option("--other-pattern", options.other_pattern,
@@ -325,13 +402,16 @@ int Main(int argc, char** argv) {
     std::fprintf(stderr, "ltx_bench: %s (see --help)\n", error.what());
     return 2;
   }
-  const absl::StatusOr<json> result = Run(options);
+  if (options.stages.empty() && options.load.empty()) options.stages = {kDit};
+  if (options.clips.empty()) options.clips = {"768x512x121"};
+  bool complete = true;
+  const absl::StatusOr<json> result = Run(options, &complete);
   if (!result.ok()) {
     std::fprintf(stderr, "ltx_bench: %s\n", result.status().ToString().c_str());
     return 1;
   }
   std::printf("%s\n", result->dump(2, ' ', false, json::error_handler_t::replace).c_str());
-  return 0;
+  return complete ? 0 : 1;
 }
 
 }  // namespace

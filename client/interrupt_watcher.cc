@@ -1,9 +1,8 @@
 #include "client/interrupt_watcher.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <unistd.h>
-
-#include <csignal>
 
 #include "client/failure.h"
 
@@ -16,10 +15,10 @@ InterruptWatcher::InterruptWatcher() {
   sigaddset(&set, SIGTERM);
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   thread_ = std::thread([this, set] {
-    // Wakes up often enough to end with its owner.
-    const timespec tick = {0, 100 * 1000 * 1000};
-    while (!stop_.load()) {
-      if (sigtimedwait(&set, nullptr, &tick) <= 0) continue;
+    while (true) {
+      int signal = 0;
+      sigwait(&set, &signal);
+      if (stop_.load()) return;
       VideoClient* const client = client_.load();
       if (client == nullptr) _exit(kInterruptedExit);
       client->Cancel();
@@ -29,6 +28,8 @@ InterruptWatcher::InterruptWatcher() {
 
 InterruptWatcher::~InterruptWatcher() {
   stop_.store(true);
+  // Wakes the thread, and it alone: nobody who wants a clip should wait for a tick.
+  pthread_kill(thread_.native_handle(), SIGTERM);
   thread_.join();
 }
 

@@ -41,6 +41,9 @@ std::string PlanText(const v1::PlanResponse& plan) {
   std::string text = absl::StrCat("verdict  ", DecisionText(plan.decision()));
   if (!plan.reason().empty()) absl::StrAppend(&text, " [", plan.reason(), "]");
   absl::StrAppend(&text, ": ", plan.message(), "\n");
+  for (const std::string& warning : plan.warnings()) {
+    absl::StrAppend(&text, "warning  ", warning, "\n");
+  }
   absl::StrAppendFormat(&text, "clip     %dx%d, %d frames, recipe %s, rung %s\n",
                         parameters.width(), parameters.height(), parameters.num_frames(),
                         parameters.recipe(),

@@ -51,6 +51,12 @@ TEST(PlanTableTest, SaysWhatIsNotKnown) {
   EXPECT_FALSE(Has(PlanText(plan), "9720"));
 }
 
+TEST(PlanTableTest, SaysWhatWasChosen) {
+  v1::PlanResponse plan = Refused();
+  plan.add_warnings("passes follow each other");
+  EXPECT_TRUE(Has(PlanText(plan), "warning  passes follow each other\n"));
+}
+
 TEST(PlanTableTest, OneLineARung) {
   v1::ListRungsResponse rungs;
   *rungs.add_plans() = Refused();

@@ -126,6 +126,14 @@ class Device {
   virtual absl::StatusOr<Tensor> Conv(const Tensor& x, const ConvWeight& weight,
                                       const ConvOptions& options) = 0;
 
+  /// Conv of x or, as `around` says, of its norm, then depth-to-space: what a convolutional decoder
+  /// is made of, for devices that do better than one operation after the other. bf16 results may
+  /// differ from those of the single operations: intermediate values need not be rounded, and sums
+  /// may be formed otherwise. x [B, T, H, W, C] is released as soon as it has been read.
+  virtual absl::StatusOr<Tensor> NormConv(Tensor x, const ConvWeight& weight,
+                                          const ConvOptions& options,
+                                          const NormConvOptions& around);
+
   /// `weight` in checkpoint order of a transposed convolution: [C, N, k].
   virtual absl::StatusOr<ConvWeight> PrepareConvTranspose1d(const Tensor& weight,
                                                             const Tensor& bias,

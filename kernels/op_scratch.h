@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 
 #include "kernels/conv_axis.h"
 #include "kernels/dtype.h"
@@ -32,6 +33,14 @@ struct ConvSize {
 
   /// Outputs, of a phase where there are several.
   int64_t positions() const { return batch * axes[0].output * axes[1].output * axes[2].output; }
+};
+struct NormConvSize {
+  ConvSize conv;
+  /// kNone where no norm goes before.
+  Activation norm_activation = Activation::kNone;
+  bool residual = false;
+  std::array<int, 3> depth_to_space = {1, 1, 1};
+  bool drop_first_frame = false;
 };
 struct AttentionSize {
   int64_t batch = 1;
@@ -67,6 +76,11 @@ class OpScratch {
   virtual ~OpScratch() = default;
   virtual int64_t Linear(const LinearSize& size) const = 0;
   virtual int64_t Conv(const ConvSize& size) const = 0;
+  /// Of Device::NormConv where the device does all of it at once; none where it does the single
+  /// operations.
+  virtual std::optional<int64_t> NormConv(const NormConvSize& /*size*/) const {
+    return std::nullopt;
+  }
   virtual int64_t Attention(const AttentionSize& size) const = 0;
   virtual int64_t GroupNorm(const GroupNormSize& size) const = 0;
 };

@@ -87,6 +87,23 @@ struct ConvOptions {
   Activation activation = Activation::kNone;
 };
 
+/// What Device::NormConv does around a convolution.
+struct NormConvOptions {
+  /// act(x * rsqrt(mean over channels of x^2 + epsilon)) goes in, in place of x.
+  struct Norm {
+    float epsilon = 0.0f;
+    Activation activation = Activation::kNone;
+  };
+  std::optional<Norm> norm;
+  /// Factors over [T, H, W] by which channels of the result move to positions, as DepthToSpace does
+  /// it; all 1: none.
+  std::array<int, 3> depth_to_space = {1, 1, 1};
+  bool drop_first_frame = false;
+  /// No one reads the convolution's residual afterwards, and it is not x: the result may take its
+  /// memory.
+  bool may_overwrite_residual = false;
+};
+
 struct LinearOptions {
   Activation activation = Activation::kNone;
 };

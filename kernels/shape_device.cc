@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "kernels/allocation.h"
@@ -82,6 +83,12 @@ absl::StatusOr<std::shared_ptr<const PreparedWeight>> Book(Device& device, const
     LTX_ASSIGN_OR_RETURN(kept_bias, device.Allocate(bias.shape(), DType::kF32, owner));
   }
   return std::make_shared<BookedWeight>(std::move(kept), std::move(kept_bias));
+}
+
+/// Multiply-adds of a convolution in its direct form.
+double ProductsOf(const ConvSize& size, const ConvWeight& weight) {
+  return static_cast<double>(size.positions()) *
+         static_cast<double>(weight.kernel.num_elements() * size.in_channels * size.out_channels);
 }
 
 }  // namespace
@@ -175,27 +182,62 @@ absl::StatusOr<ConvWeight> ShapeDevice::PrepareConv(const Tensor& weight, const 
   return result;
 }
 
-absl::StatusOr<Tensor> ShapeDevice::Conv(const Tensor& x, const ConvWeight& weight,
-                                         const ConvOptions& options) {
+absl::StatusOr<ShapeDevice::PlacedConv> ShapeDevice::PlaceConv(const Tensor& x,
+                                                               const ConvWeight& weight,
+                                                               const ConvOptions& options) {
   const int spatial = weight.kernel.rank();
-  Shape shape = x.shape();
-  ConvSize size;
+  PlacedConv result;
+  result.shape = x.shape();
+  ConvSize& size = result.size;
   size.batch = x.dim(0);
   for (int axis = 0; axis < spatial; ++axis) {
     ConvAxis& placed = size.axes[3 - spatial + axis];
     LTX_ASSIGN_OR_RETURN(
         placed, MakeConvAxis(axis, x.dim(axis + 1), weight.kernel.dim(axis), options.axes[axis]));
-    shape.set_dim(axis + 1, placed.output);
+    result.shape.set_dim(axis + 1, placed.output);
   }
-  shape.set_dim(-1, weight.out_channels);
+  result.shape.set_dim(-1, weight.out_channels);
   size.in_channels = weight.in_channels;
   size.out_channels = weight.out_channels;
   size.dtype = x.dtype();
   size.activation = options.activation;
-  work_.products +=
-      static_cast<double>(size.positions()) *
-      static_cast<double>(weight.kernel.num_elements() * size.in_channels * size.out_channels);
-  return Result(shape, x.dtype(), op_scratch().Conv(size));
+  return result;
+}
+
+absl::StatusOr<Tensor> ShapeDevice::Conv(const Tensor& x, const ConvWeight& weight,
+                                         const ConvOptions& options) {
+  LTX_ASSIGN_OR_RETURN(const PlacedConv placed, PlaceConv(x, weight, options));
+  work_.products += ProductsOf(placed.size, weight);
+  return Result(placed.shape, x.dtype(), op_scratch().Conv(placed.size));
+}
+
+absl::StatusOr<Tensor> ShapeDevice::NormConv(Tensor x, const ConvWeight& weight,
+                                             const ConvOptions& options,
+                                             const NormConvOptions& around) {
+  LTX_ASSIGN_OR_RETURN(PlacedConv placed, PlaceConv(x, weight, options));
+  NormConvSize size;
+  size.conv = placed.size;
+  if (around.norm) size.norm_activation = around.norm->activation;
+  size.residual = options.residual.defined();
+  size.depth_to_space = around.depth_to_space;
+  size.drop_first_frame = around.drop_first_frame;
+  const std::optional<int64_t> scratch = op_scratch().NormConv(size);
+  if (!scratch.has_value()) return Device::NormConv(std::move(x), weight, options, around);
+  work_.products += ProductsOf(placed.size, weight);
+  for (int i = 0; i < 3; ++i) {
+    const int factor = around.depth_to_space[i];
+    placed.shape.set_dim(i + 1, placed.shape.dim(i + 1) * factor);
+    placed.shape.set_dim(-1, placed.shape.dim(-1) / factor);
+  }
+  if (around.drop_first_frame) placed.shape.set_dim(1, placed.shape.dim(1) - 1);
+  if (!around.may_overwrite_residual || !size.residual) {
+    return Result(placed.shape, x.dtype(), *scratch);
+  }
+  // In place: for as long as it runs, the scratch alone.
+  LTX_RETURN_IF_ERROR(Allocate({*scratch}, DType::kU8, MemoryOwner::kWorkspace).status());
+  ++work_.operations;
+  work_.bytes += static_cast<double>(options.residual.num_bytes());
+  return options.residual;
 }
 
 absl::StatusOr<ConvWeight> ShapeDevice::PrepareConvTranspose1d(const Tensor& weight,

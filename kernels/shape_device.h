@@ -81,6 +81,8 @@ class ShapeDevice : public Device {
                                          MemoryOwner owner) override;
   absl::StatusOr<Tensor> Conv(const Tensor& x, const ConvWeight& weight,
                               const ConvOptions& options) override;
+  absl::StatusOr<Tensor> NormConv(Tensor x, const ConvWeight& weight, const ConvOptions& options,
+                                  const NormConvOptions& around) override;
   absl::StatusOr<ConvWeight> PrepareConvTranspose1d(const Tensor& weight, const Tensor& bias,
                                                     MemoryOwner owner) override;
   absl::StatusOr<Tensor> ConvTranspose1d(const Tensor& x, const ConvWeight& weight, int64_t stride,
@@ -156,6 +158,13 @@ class ShapeDevice : public Device {
   absl::StatusOr<bool> AllFinite(const Tensor& x) override;
 
  private:
+  /// A convolution's sizes and the shape of its result.
+  struct PlacedConv {
+    ConvSize size;
+    Shape shape;
+  };
+  static absl::StatusOr<PlacedConv> PlaceConv(const Tensor& x, const ConvWeight& weight,
+                                              const ConvOptions& options);
   /// The result of one operation, which takes `scratch` bytes while it runs.
   absl::StatusOr<Tensor> Result(const Shape& shape, DType dtype, int64_t scratch = 0);
   absl::StatusOr<Tensor> Like(const Tensor& x) { return Result(x.shape(), x.dtype()); }

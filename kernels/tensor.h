@@ -59,6 +59,9 @@ class Tensor {
     return static_cast<T*>(raw());
   }
 
+  /// True if other tensors share the elements.
+  bool is_shared() const { return storage_.use_count() > 1; }
+
   /// The same elements under another shape. INTERNAL if the element counts differ.
   absl::StatusOr<Tensor> Reshape(const Shape& shape) const;
 

@@ -175,6 +175,7 @@ void VisitFields(ServerConfig* config, const Visitor& visit) {
   visit("metrics_listen", &config->metrics_listen);
   visit("prompt_cache_bytes", &config->prompt_cache_bytes);
   visit("prompt_enhancement_system_prompt_file", &config->prompt_enhancement_system_prompt_file);
+  visit("fused_cache_bytes", &config->fused_cache_bytes);
   visit("rungs", &config->rungs);
   visit("memory_budget_bytes", &config->memory_budget_bytes);
   visit("calibration_seconds", &config->calibration_seconds);
@@ -301,6 +302,9 @@ void DeclareFlags(ServerConfig* config, std::string* config_file, CLI::App* app)
                   config->prompt_enhancement_system_prompt_file,
                   "File that tells the text model how to rewrite prompts; empty: requests for it "
                   "are refused");
+  app->add_option("--fused-cache-bytes", config->fused_cache_bytes,
+                  "Most device memory for transformers with the distilled LoRA fused in, kept "
+                  "between jobs; -1: what the memory budget leaves, 0: none are kept");
   app->add_option("--memory-budget-bytes", config->memory_budget_bytes,
                   "Device memory this server may use, weights included; 0: nine tenths of what is "
                   "available at the start");
@@ -410,6 +414,10 @@ absl::Status ValidateConfig(const ServerConfig& config) {
   if (config.prompt_cache_bytes < 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("prompt_cache_bytes ", config.prompt_cache_bytes, " is negative"));
+  }
+  if (config.fused_cache_bytes < -1) {
+    return absl::InvalidArgumentError(absl::StrCat("fused_cache_bytes ", config.fused_cache_bytes,
+                                                   " is neither -1 nor a number of bytes"));
   }
   LTX_RETURN_IF_ERROR(ValidateConditions(config.condition));
   LTX_RETURN_IF_ERROR(ValidateSecurity(config));

@@ -43,6 +43,12 @@ MemoryLedger::Snapshot MergePeaks(const MemoryLedger::Snapshot& earlier,
   return later;
 }
 
+/// Units that found made what they would have made.
+uint64_t CacheHits(const pipeline::Model& model) {
+  const pipeline::FusedCache* const fused = model.fused_cache();
+  return model.prompt_cache_stats().hits + (fused == nullptr ? 0 : fused->stats().hits);
+}
+
 /// Cores for work on the host beside the device.
 int HostThreads(const Device& device) {
   const int threads = device.properties().threads;
@@ -104,6 +110,7 @@ absl::Status GenerationTask::Start(int /*device*/) {
   started_ = absl::Now();
   metrics_->ObserveQueueSeconds(absl::ToDoubleSeconds(started_ - created_));
   model_->device().ledger().ResetPeaks();
+  held_by_others_ = governor_->ActivationBytes();
   spdlog::info("starts: {} {}x{}x{}, seed {}", std::string(pipeline::RecipeName(request_.recipe)),
                request_.width, request_.height, request_.num_frames, request_.seed);
   pipeline::JobOptions job_options;
@@ -147,10 +154,18 @@ double GenerationTask::RunSeconds() const {
 }
 
 absl::Status GenerationTask::AdvanceEngine() {
-  sink_->Enter(ToWire(job_->plan()[job_->completed()].phase));
+  const pipeline::Phase phase = job_->plan()[job_->completed()].phase;
+  sink_->Enter(ToWire(phase));
+  MakeRoom(phase);
   const auto index = static_cast<size_t>(job_->completed() + units_left_out_);
-  const uint64_t cache_hits = model_->prompt_cache_stats().hits;
-  LTX_ASSIGN_OR_RETURN(const pipeline::UnitReport unit, job_->Advance());
+  const uint64_t cache_hits = CacheHits(*model_);
+  const absl::StatusOr<pipeline::UnitReport> advanced = job_->Advance();
+  // What this job could not have, the next one may need as well.
+  if (absl::IsResourceExhausted(advanced.status())) KeepFused(0);
+  LTX_ASSIGN_OR_RETURN(const pipeline::UnitReport unit, advanced);
+  const int64_t fused_bytes =
+      model_->fused_cache() == nullptr ? 0 : model_->fused_cache()->stats().bytes;
+  expected_bytes_ = std::max(expected_bytes_, governor_->ExpectedBytes(*plan_, phase, fused_bytes));
   spdlog::debug("{} {}/{} took {:.4f} s", std::string(pipeline::PhaseName(unit.unit.phase)),
                 unit.unit.index, unit.unit.count, unit.seconds);
   if (unit.unit.phase == pipeline::Phase::kStage1 || unit.unit.phase == pipeline::Phase::kStage2) {
@@ -159,9 +174,9 @@ absl::Status GenerationTask::AdvanceEngine() {
                                  unit.seconds);
   }
   // A prompt that was kept or has become another one says nothing of what encoding the planned one
-  // costs, and a clip whose length turned
-  // out otherwise nothing of the planned one.
-  const bool observe = model_->prompt_cache_stats().hits == cache_hits && !WasWritten(unit.unit) &&
+  // costs, nor does a kept transformer of fusion, and a clip whose length turned out otherwise
+  // nothing of the planned one.
+  const bool observe = CacheHits(*model_) == cache_hits && !WasWritten(unit.unit) &&
                        job_->parameters().num_frames == plan_->parameters.num_frames;
   const absl::Status within_lease = Account(index, unit.seconds, observe);
   if (within_lease.ok()) LTX_RETURN_IF_ERROR(TakeFrames());
@@ -195,8 +210,22 @@ absl::Status GenerationTask::Account(size_t unit, double seconds, bool observe) 
   return monitor_.Check();
 }
 
+void GenerationTask::MakeRoom(pipeline::Phase phase) {
+  if (model_->fused_cache() == nullptr) return;
+  KeepFused(governor_->FusedRoom(*plan_, phase, held_by_others_));
+}
+
+void GenerationTask::KeepFused(int64_t bytes) {
+  pipeline::FusedCache* const cache = model_->fused_cache();
+  if (cache == nullptr) return;
+  const int64_t limit = model_->options().fused_cache_bytes;
+  for (const std::string& name : cache->Keep(std::min(bytes, limit))) {
+    spdlog::info("no longer kept: the transformer with {}, for its memory", name);
+  }
+}
+
 void GenerationTask::CompareMemory(int64_t measured_bytes) {
-  const int64_t projected = plan_->demand.total_bytes();
+  const int64_t projected = expected_bytes_;
   metrics_->ObserveProjection(ProjectionKind::kMemory, static_cast<double>(projected),
                               static_cast<double>(measured_bytes));
   spdlog::debug("memory: projected {} B, measured {} B", projected, measured_bytes);
@@ -419,6 +448,7 @@ void GenerationTask::FillReport() {
   report_.set_prompt_tokens(static_cast<int32_t>(parameters.prompt_tokens));
   report_.set_dropped_prompt_tokens(static_cast<int32_t>(parameters.dropped_prompt_tokens));
   for (const std::string& warning : parameters.warnings) report_.add_warnings(warning);
+  for (const std::string& note : plan_->notes) report_.add_warnings(note);
   if (parameters.dropped_prompt_tokens > 0) {
     report_.add_warnings(absl::StrCat("the prompt is too long: its last ",
                                       parameters.dropped_prompt_tokens, " tokens had no effect"));

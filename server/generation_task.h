@@ -57,6 +57,10 @@ class GenerationTask final : public Task {
   absl::Status Account(size_t unit, double seconds, bool observe);
   /// Whether the unit encodes a prompt that the model has written: another one than was planned.
   bool WasWritten(const pipeline::WorkUnit& unit) const;
+  /// Makes room for the next unit: transformers with an adapter that nobody uses go, if there would
+  /// be too little left beside them.
+  void MakeRoom(pipeline::Phase phase);
+  void KeepFused(int64_t bytes);
   /// Compares the projection with what the job took.
   void CompareMemory(int64_t measured_bytes);
   /// Takes finished frames off the device and gives them to the encoder.
@@ -97,6 +101,10 @@ class GenerationTask final : public Task {
   absl::Duration suspended_;
   /// Peaks of the device's memory before the last pause.
   MemoryLedger::Snapshot earlier_peaks_;
+  /// What suspended jobs held when this one started.
+  int64_t held_by_others_ = 0;
+  /// Peak of the ledger by the plan, with the transformers that happened to be kept.
+  int64_t expected_bytes_ = 0;
   LeaseMonitor monitor_;
   int units_done_ = 0;
   int units_total_ = 0;

@@ -64,6 +64,7 @@ absl::StatusOr<GenerationBackend::Prepared> FakeEngine::Prepare(
     if (found != work_.end()) work = found->second;
   }
   Prepared prepared;
+  prepared.expected_seconds = work.expected_seconds;
   prepared.make_task = [work](const std::string& id, std::shared_ptr<GenerationSink> sink) {
     return std::make_unique<FakeGeneration>(id, work, std::move(sink));
   };

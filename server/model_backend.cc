@@ -35,6 +35,7 @@ absl::StatusOr<GenerationBackend::Prepared> ModelBackend::Prepare(
                        LeaseFromWire(request, absl::InfiniteFuture(), absl::Now()));
   LTX_ASSIGN_OR_RETURN(GovernorPlan plan, governor_->Weigh(order.request, lease, {}));
   LTX_RETURN_IF_ERROR(ToStatus(plan.verdict));
+  order.request = plan.request;
   Prepared prepared;
   if (plan.demand.seconds_known) prepared.expected_seconds = plan.demand.total_seconds();
   prepared.expected_bytes = plan.demand.peak_bytes;
@@ -72,19 +73,21 @@ absl::StatusOr<v1::ListRungsResponse> ModelBackend::ListRungs(const v1::ListRung
   return response;
 }
 
+absl::Status AdmitByDeadline(const JobSpec& job, const std::function<QueueOutlook()>& outlook) {
+  if (job.deadline == absl::InfiniteFuture() || job.expected_seconds <= 0) {
+    return absl::OkStatus();
+  }
+  const QueueOutlook queue = outlook();
+  Supply supply;
+  supply.jobs_ahead = queue.jobs_ahead;
+  supply.seconds_ahead = queue.seconds_ahead;
+  return ToStatus(DecideDeadline(job.expected_seconds,
+                                 absl::ToDoubleSeconds(job.deadline - absl::Now()), supply));
+}
+
 SchedulerHooks GovernorHooks(const Governor* governor) {
   SchedulerHooks hooks;
-  hooks.admit = [](const JobSpec& job, const std::function<QueueOutlook()>& outlook) {
-    if (job.deadline == absl::InfiniteFuture() || job.expected_seconds <= 0) {
-      return absl::OkStatus();
-    }
-    const QueueOutlook queue = outlook();
-    Supply supply;
-    supply.jobs_ahead = queue.jobs_ahead;
-    supply.seconds_ahead = queue.seconds_ahead;
-    return ToStatus(DecideDeadline(job.expected_seconds,
-                                   absl::ToDoubleSeconds(job.deadline - absl::Now()), supply));
-  };
+  hooks.admit = AdmitByDeadline;
   hooks.may_suspend = [governor](const JobSpec& /*running*/, const JobSpec& next) {
     const int64_t budget = governor->device_bytes();
     return budget == 0 ||
@@ -126,6 +129,10 @@ ServerMetrics::Reading ModelBackend::ReadMetrics() const {
   reading.free_bytes = model_->device().SystemAvailableBytes();
   reading.prompt_cache_hits = prompts.hits;
   reading.prompt_cache_misses = prompts.misses;
+  if (const pipeline::FusedCache* const fused = model_->fused_cache(); fused != nullptr) {
+    reading.fused_cache_hits = fused->stats().hits;
+    reading.fused_cache_misses = fused->stats().fusions;
+  }
   return reading;
 }
 

@@ -53,9 +53,13 @@ class ModelBackend final : public GenerationBackend {
   const std::shared_ptr<PreviewProjection> projection_ = std::make_shared<PreviewProjection>();
 };
 
-/// What the governor decides for the scheduler: jobs that cannot meet their deadline behind those
-/// that wait are refused (DEADLINE_CANNOT_BE_MET), and a job is suspended only if what it holds and
-/// what the next one needs fit beside each other. `governor` must outlive the scheduler.
+/// DEADLINE_EXCEEDED (DEADLINE_CANNOT_BE_MET) for a job that cannot meet its deadline behind those
+/// that wait.
+absl::Status AdmitByDeadline(const JobSpec& job, const std::function<QueueOutlook()>& outlook);
+
+/// What the governor decides for the scheduler: AdmitByDeadline(), and a job is suspended only if
+/// what it holds and what the next one needs fit beside each other. `governor` must outlive the
+/// scheduler.
 SchedulerHooks GovernorHooks(const Governor* governor);
 
 }  // namespace ltx::server

@@ -104,6 +104,8 @@ v1::PlanResponse ToWire(const GovernorPlan& plan, const RungLadder& ladder, cons
   wire.set_jobs_ahead(supply.jobs_ahead);
   wire.set_wait_seconds(plan.verdict.wait_seconds);
   wire.set_arithmetic(plan.verdict.arithmetic);
+  for (const std::string& warning : plan.parameters.warnings) wire.add_warnings(warning);
+  for (const std::string& note : plan.notes) wire.add_warnings(note);
   return wire;
 }
 

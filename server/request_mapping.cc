@@ -217,6 +217,8 @@ v1::EffectiveParameters ToWire(const pipeline::EffectiveParameters& parameters) 
     wire_stage->set_video_tokens(static_cast<int32_t>(stage.video_tokens));
     wire_stage->set_audio_tokens(static_cast<int32_t>(stage.audio_tokens));
     wire_stage->set_distilled_lora_strength(stage.distilled_lora_strength);
+    wire_stage->set_distilled_lora(stage.distilled_lora);
+    wire_stage->set_distilled_lora_kept(stage.lora_kept);
   }
   wire.set_video_decode_layout(parameters.video_decode_layout);
   wire.set_parameter_set(parameters.parameter_set);

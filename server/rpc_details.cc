@@ -5,6 +5,7 @@
 #include "absl/strings/cord.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "google/rpc/error_details.pb.h"
 
 namespace ltx::server {
 namespace {
@@ -16,6 +17,15 @@ constexpr absl::string_view kTypePrefix = "type.googleapis.com/google.rpc.";
 void AttachRpcDetail(const google::protobuf::Message& detail, absl::Status* status) {
   status->SetPayload(absl::StrCat("type.googleapis.com/", detail.GetDescriptor()->full_name()),
                      absl::Cord(detail.SerializeAsString()));
+}
+
+void AttachQuotaFailure(const std::string& subject, const std::string& description,
+                        absl::Status* status) {
+  google::rpc::QuotaFailure quota;
+  google::rpc::QuotaFailure::Violation* const violation = quota.add_violations();
+  violation->set_subject(subject);
+  violation->set_description(description);
+  AttachRpcDetail(quota, status);
 }
 
 void AppendRpcDetails(const absl::Status& status, google::rpc::Status* wire) {

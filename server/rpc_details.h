@@ -13,6 +13,9 @@ namespace ltx::server {
 /// Puts `detail` (QuotaFailure, ResourceInfo, ...) into the status, in the place of an earlier one
 /// of its type. Must not be OK.
 void AttachRpcDetail(const google::protobuf::Message& detail, absl::Status* status);
+/// QuotaFailure of one budget, e.g. "queue/batch".
+void AttachQuotaFailure(const std::string& subject, const std::string& description,
+                        absl::Status* status);
 
 /// Appends what AttachRpcDetail() has put there.
 void AppendRpcDetails(const absl::Status& status, google::rpc::Status* wire);

@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -336,6 +337,8 @@ absl::Status RunServer(const ServerConfig& config) {
   model_options.prompt_cache_bytes = config.prompt_cache_bytes;
   LTX_ASSIGN_OR_RETURN(model_options.enhancement_system_prompt,
                        ReadSystemPrompt(config.prompt_enhancement_system_prompt_file));
+  model_options.fused_cache_bytes =
+      config.fused_cache_bytes < 0 ? std::numeric_limits<int64_t>::max() : config.fused_cache_bytes;
   LTX_ASSIGN_OR_RETURN(const std::unique_ptr<pipeline::Model> model,
                        pipeline::Model::Load(device, files, model_options));
   if (!model_options.enhancement_system_prompt.empty() && !model->CheckEnhancement().ok()) {

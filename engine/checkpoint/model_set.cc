@@ -110,15 +110,7 @@ class FileTable {
     FileTable table(folder);
     for (const fs::path& path : contents.tensor_files) {
       LTX_ASSIGN_OR_RETURN(const File file, SafetensorsFile::Open(path.string()));
-      const std::set<FileKind> kinds = RecogniseFile(*file);
-      if (kinds.empty()) set->unrecognised_files.push_back(path.string());
-      for (const FileKind kind : kinds) {
-        if (kind == FileKind::kLora) {
-          set->loras.push_back(file);
-        } else if (manifest.files.count(kind) == 0) {
-          LTX_RETURN_IF_ERROR(table.Insert(kind, path.string(), file));
-        }
-      }
+      LTX_RETURN_IF_ERROR(table.Add(file, manifest, set));
     }
     if (manifest.files.count(FileKind::kTextEncoder) == 0) {
       for (const fs::path& path : contents.text_encoder_folders) {
@@ -128,6 +120,12 @@ class FileTable {
     for (const auto& [kind, path] : manifest.files) {
       LTX_RETURN_IF_ERROR(table.InsertNamed(kind, folder / path));
     }
+    return table;
+  }
+
+  static absl::StatusOr<FileTable> Build(absl::Span<const File> files, ModelSet* set) {
+    FileTable table("the given files");
+    for (const File& file : files) LTX_RETURN_IF_ERROR(table.Add(file, {}, set));
     return table;
   }
 
@@ -148,6 +146,20 @@ class FileTable {
     File file;
   };
   explicit FileTable(fs::path folder) : folder_(std::move(folder)) {}
+
+  /// What a file holds of kinds that the manifest does not name.
+  absl::Status Add(const File& file, const ModelManifest& manifest, ModelSet* set) {
+    const std::set<FileKind> kinds = RecogniseFile(*file);
+    if (kinds.empty()) set->unrecognised_files.push_back(file->path());
+    for (const FileKind kind : kinds) {
+      if (kind == FileKind::kLora) {
+        set->loras.push_back(file);
+      } else if (manifest.files.count(kind) == 0) {
+        LTX_RETURN_IF_ERROR(Insert(kind, file->path(), file));
+      }
+    }
+    return absl::OkStatus();
+  }
 
   absl::Status Insert(FileKind kind, const std::string& path, const File& file) {
     const auto [existing, inserted] = items_.try_emplace(kind, Item{path, file});
@@ -212,6 +224,7 @@ absl::Status ReadTransformer(const File& file, ModelSet* set) {
 
 absl::Status ReadTextEncoder(const std::string& path, const File& file, ModelSet* set) {
   set->text_encoder_path = path;
+  set->text_encoder_file = file;
   std::string text;
   std::string subject;
   if (file == nullptr) {
@@ -300,6 +313,32 @@ std::string FolderName(const fs::path& folder) {
   return path.filename().string();
 }
 
+/// Reads the configs of the files and checks them against each other.
+absl::Status Assemble(const FileTable& table, const ModelManifest& manifest, ModelSet* set) {
+  for (const FileKind kind :
+       {FileKind::kTransformer, FileKind::kTextEncoder, FileKind::kVideoVae, FileKind::kAudioVae}) {
+    LTX_RETURN_IF_ERROR(table.Require(kind));
+  }
+  LTX_RETURN_IF_ERROR(ReadTransformer(table.file(FileKind::kTransformer), set));
+  LTX_RETURN_IF_ERROR(
+      ReadTextEncoder(table.path(FileKind::kTextEncoder), table.file(FileKind::kTextEncoder), set));
+  LTX_RETURN_IF_ERROR(ReadVideoVae(table.file(FileKind::kVideoVae), set));
+  LTX_RETURN_IF_ERROR(ReadAudioVae(table.file(FileKind::kAudioVae), set));
+  LTX_RETURN_IF_ERROR(ReadOptionalFiles(table, set));
+
+  set->name = manifest.name.value_or(FolderName(set->folder));
+  const std::string transformer_name = fs::path(set->transformer_file->path()).filename().string();
+  set->kind = manifest.kind.value_or(
+      absl::StrContains(transformer_name, "distilled") ? ModelKind::kDistilled : ModelKind::kDev);
+  set->defaults = {manifest.width, manifest.height, manifest.num_frames, manifest.frame_rate};
+  set->limits = {manifest.min_frames, manifest.max_frames, manifest.min_size, manifest.max_size};
+  LTX_RETURN_IF_ERROR(FindDistilledLora(table, set));
+
+  LTX_RETURN_IF_ERROR(CheckGemmaVersion(set));
+  LTX_RETURN_IF_ERROR(CheckWidths(*set));
+  return CheckTensors(set);
+}
+
 }  // namespace
 
 absl::StatusOr<ModelSet> ModelSet::Open(const std::string& folder) {
@@ -316,28 +355,15 @@ absl::StatusOr<ModelSet> ModelSet::Open(const std::string& folder) {
     LTX_ASSIGN_OR_RETURN(manifest, ParseModelManifest(text, manifest_path.string()));
   }
   LTX_ASSIGN_OR_RETURN(const FileTable table, FileTable::Build(folder, manifest, &set));
-  for (const FileKind kind :
-       {FileKind::kTransformer, FileKind::kTextEncoder, FileKind::kVideoVae, FileKind::kAudioVae}) {
-    LTX_RETURN_IF_ERROR(table.Require(kind));
-  }
-  LTX_RETURN_IF_ERROR(ReadTransformer(table.file(FileKind::kTransformer), &set));
-  LTX_RETURN_IF_ERROR(ReadTextEncoder(table.path(FileKind::kTextEncoder),
-                                      table.file(FileKind::kTextEncoder), &set));
-  LTX_RETURN_IF_ERROR(ReadVideoVae(table.file(FileKind::kVideoVae), &set));
-  LTX_RETURN_IF_ERROR(ReadAudioVae(table.file(FileKind::kAudioVae), &set));
-  LTX_RETURN_IF_ERROR(ReadOptionalFiles(table, &set));
+  LTX_RETURN_IF_ERROR(Assemble(table, manifest, &set));
+  return set;
+}
 
-  set.name = manifest.name.value_or(FolderName(folder));
-  const std::string transformer_name = fs::path(set.transformer_file->path()).filename().string();
-  set.kind = manifest.kind.value_or(
-      absl::StrContains(transformer_name, "distilled") ? ModelKind::kDistilled : ModelKind::kDev);
-  set.defaults = {manifest.width, manifest.height, manifest.num_frames, manifest.frame_rate};
-  set.limits = {manifest.min_frames, manifest.max_frames, manifest.min_size, manifest.max_size};
-  LTX_RETURN_IF_ERROR(FindDistilledLora(table, &set));
-
-  LTX_RETURN_IF_ERROR(CheckGemmaVersion(&set));
-  LTX_RETURN_IF_ERROR(CheckWidths(set));
-  LTX_RETURN_IF_ERROR(CheckTensors(&set));
+absl::StatusOr<ModelSet> ModelSet::FromFiles(absl::Span<const File> files,
+                                             const ModelManifest& manifest) {
+  ModelSet set;
+  LTX_ASSIGN_OR_RETURN(const FileTable table, FileTable::Build(files, &set));
+  LTX_RETURN_IF_ERROR(Assemble(table, manifest, &set));
   return set;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "engine/checkpoint/audio_config.h"
 #include "engine/checkpoint/model_manifest.h"
 #include "engine/checkpoint/model_version.h"
@@ -60,6 +61,11 @@ struct ModelSet {
   /// widths do not fit; UNIMPLEMENTED naming a stored form or a switch that is not supported.
   static absl::StatusOr<ModelSet> Open(const std::string& folder);
 
+  /// The same of files that are open, for models that lie in no folder. The errors of Open.
+  static absl::StatusOr<ModelSet> FromFiles(
+      absl::Span<const std::shared_ptr<const SafetensorsFile>> files,
+      const ModelManifest& manifest);
+
   std::string folder;
   /// From model.json, else the folder's own name.
   std::string name;
@@ -77,6 +83,8 @@ struct ModelSet {
 
   /// A single file, or a Hugging Face folder.
   std::string text_encoder_path;
+  /// Null for a folder.
+  std::shared_ptr<const SafetensorsFile> text_encoder_file;
   GemmaConfig gemma;
 
   std::shared_ptr<const SafetensorsFile> video_vae_file;

@@ -1,7 +1,5 @@
 #include "engine/checkpoint/model_set_checks.h"
 
-#include <filesystem>
-
 #include "absl/strings/str_cat.h"
 #include "engine/checkpoint/json_text.h"
 #include "engine/checkpoint/tensor_checks.h"
@@ -132,12 +130,8 @@ absl::Status CheckTextProjection(const ModelSet& set, const SafetensorsFile* tex
 }
 
 absl::Status CheckTextEncoder(const ModelSet& set) {
-  std::error_code error;
-  if (std::filesystem::is_directory(set.text_encoder_path, error)) {
-    return CheckTextProjection(set, nullptr);
-  }
-  LTX_ASSIGN_OR_RETURN(const std::shared_ptr<const SafetensorsFile> file,
-                       SafetensorsFile::Open(set.text_encoder_path));
+  const SafetensorsFile* const file = set.text_encoder_file.get();
+  if (file == nullptr) return CheckTextProjection(set, nullptr);
   const TensorChecks tensors(*file, "");
   // Towers of other modalities are not loaded and may be stored in any form.
   LTX_RETURN_IF_ERROR(tensors.Sub("model.").PlainWeights());
@@ -146,7 +140,7 @@ absl::Status CheckTextEncoder(const ModelSet& set) {
     if (!tensors.Has(name)) continue;
     LTX_RETURN_IF_ERROR(tensors.Shape(name, {set.gemma.vocab_size, set.gemma.hidden_size}));
   }
-  return CheckTextProjection(set, file.get());
+  return CheckTextProjection(set, file);
 }
 
 absl::Status CheckVideoVae(const ModelSet& set) {

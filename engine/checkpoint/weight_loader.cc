@@ -39,6 +39,12 @@ WeightLoader WeightLoader::WithPatch(const WeightPatch* patch) const {
   return patched;
 }
 
+WeightLoader WeightLoader::WithPool(LinearPool* pool) const {
+  WeightLoader pooled = *this;
+  pooled.pool_ = pool;
+  return pooled;
+}
+
 WeightLoader WeightLoader::Sub(absl::string_view prefix) const {
   WeightLoader sub = *this;
   absl::StrAppend(&sub.prefix_, prefix);
@@ -160,15 +166,18 @@ absl::StatusOr<Tensor> WeightLoader::PatchedWeight(absl::string_view name, const
   return patch_->Apply(*device_, full_name, weight);
 }
 
+const LinearWeight* WeightLoader::Pooled(absl::string_view key,
+                                         absl::Span<const std::string> weights) const {
+  if (pool_ == nullptr || std::any_of(weights.begin(), weights.end(),
+                                      [this](const auto& name) { return IsPatched(name); })) {
+    return nullptr;
+  }
+  return pool_->Find(key);
+}
+
 absl::StatusOr<LinearWeight> WeightLoader::Linear(absl::string_view module, int64_t in, int64_t out,
                                                   bool bias) {
-  RawModule raw;
-  LTX_ASSIGN_OR_RETURN(raw.weight, PatchedWeight(absl::StrCat(module, ".weight"), {out, in}));
-  if (bias) {
-    LTX_ASSIGN_OR_RETURN(
-        raw.bias, Convert(absl::StrCat(module, ".bias"), {out}, compute_, MemoryOwner::kWorkspace));
-  }
-  return device_->PrepareLinear(raw.weight, raw.bias, owner_);
+  return FusedLinear({{std::string(module), out}}, in, bias);
 }
 
 absl::StatusOr<LinearWeight> WeightLoader::FusedLinear(absl::Span<const LinearPart> parts,
@@ -179,27 +188,42 @@ absl::StatusOr<LinearWeight> WeightLoader::FusedLinear(absl::Span<const LinearPa
   std::vector<Shape> bias_shapes;
   for (const LinearPart& part : parts) {
     weights.push_back(part.module + ".weight");
-    biases.push_back(part.module + ".bias");
     weight_shapes.push_back({part.out, in});
+    if (!bias) continue;
+    biases.push_back(part.module + ".bias");
     bias_shapes.push_back({part.out});
   }
-  RawModule raw;
-  if (std::any_of(weights.begin(), weights.end(),
-                  [this](const std::string& name) { return IsPatched(name); })) {
-    std::vector<Tensor> rows(parts.size());
+  const std::string key = absl::StrCat(prefix_, absl::StrJoin(weights, "|"), bias ? "|bias" : "");
+  if (const LinearWeight* const pooled = Pooled(key, weights); pooled != nullptr) {
     for (size_t i = 0; i < parts.size(); ++i) {
-      LTX_ASSIGN_OR_RETURN(rows[i], PatchedWeight(weights[i], weight_shapes[i]));
+      LTX_RETURN_IF_ERROR(Consume(weights[i], weight_shapes[i]).status());
+      if (bias) LTX_RETURN_IF_ERROR(Consume(biases[i], bias_shapes[i]).status());
     }
-    LTX_ASSIGN_OR_RETURN(raw.weight, device_->Concat(rows, 0));
-  } else {
-    LTX_ASSIGN_OR_RETURN(raw.weight,
-                         Join(weights, weight_shapes, /*stacked=*/false, MemoryOwner::kWorkspace));
+    return *pooled;
   }
+  RawModule raw;
+  LTX_ASSIGN_OR_RETURN(raw.weight, JoinedWeight(weights, weight_shapes));
   if (bias) {
     LTX_ASSIGN_OR_RETURN(raw.bias,
                          Join(biases, bias_shapes, /*stacked=*/false, MemoryOwner::kWorkspace));
   }
-  return device_->PrepareLinear(raw.weight, raw.bias, owner_);
+  LTX_ASSIGN_OR_RETURN(LinearWeight weight, device_->PrepareLinear(raw.weight, raw.bias, owner_));
+  if (pool_ != nullptr && patch_ == nullptr) pool_->Insert(key, weight);
+  return weight;
+}
+
+absl::StatusOr<Tensor> WeightLoader::JoinedWeight(absl::Span<const std::string> names,
+                                                  absl::Span<const Shape> shapes) {
+  if (std::none_of(names.begin(), names.end(),
+                   [this](const std::string& name) { return IsPatched(name); })) {
+    return Join(names, shapes, /*stacked=*/false, MemoryOwner::kWorkspace);
+  }
+  std::vector<Tensor> rows(names.size());
+  for (size_t i = 0; i < names.size(); ++i) {
+    LTX_ASSIGN_OR_RETURN(rows[i], PatchedWeight(names[i], shapes[i]));
+  }
+  if (rows.size() == 1) return rows.front();
+  return device_->Concat(rows, 0);
 }
 
 absl::StatusOr<ConvWeight> WeightLoader::Conv(absl::string_view module, int64_t in, int64_t out,

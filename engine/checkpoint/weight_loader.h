@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "engine/checkpoint/linear_pool.h"
 #include "engine/checkpoint/safetensors.h"
 #include "engine/checkpoint/weight_patch.h"
 #include "engine/checkpoint/weight_set.h"
@@ -32,6 +33,11 @@ class WeightLoader {
   /// A loader of the same tensors whose linear weights `patch` changes; null: none. It must outlive
   /// the loader, and CheckAllConsumed() holds the patch to having changed all it names.
   WeightLoader WithPatch(const WeightPatch* patch) const;
+
+  /// A loader that takes linears which `pool` has and no patch changes from there, and without a
+  /// patch puts there what it loads. `pool` must outlive the loader and belong to this device,
+  /// these weights and this dtype; null: none.
+  WeightLoader WithPool(LinearPool* pool) const;
 
   /// A loader for names below `prefix` (give the final dot: "transformer_blocks.0.").
   WeightLoader Sub(absl::string_view prefix) const;
@@ -88,6 +94,11 @@ class WeightLoader {
   bool IsPatched(absl::string_view name) const;
   /// A linear weight, changed if the patch says so.
   absl::StatusOr<Tensor> PatchedWeight(absl::string_view name, const Shape& shape);
+  /// Linear weights of one input under another, each changed if the patch says so.
+  absl::StatusOr<Tensor> JoinedWeight(absl::Span<const std::string> names,
+                                      absl::Span<const Shape> shapes);
+  /// The pool's weight of these modules as one; nullptr if it has none or the patch changes one.
+  const LinearWeight* Pooled(absl::string_view key, absl::Span<const std::string> weights) const;
   /// The entry of a tensor of this shape in plain form, now marked as asked for.
   absl::StatusOr<const SafetensorsFile::Entry*> Consume(absl::string_view name, const Shape& shape);
   absl::StatusOr<Tensor> Convert(absl::string_view name, const Shape& shape, DType dtype,
@@ -113,6 +124,7 @@ class WeightLoader {
   MemoryOwner owner_;
   std::string prefix_;
   const WeightPatch* patch_ = nullptr;
+  LinearPool* pool_ = nullptr;
   std::shared_ptr<State> state_;
 };
 

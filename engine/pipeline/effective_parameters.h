@@ -65,9 +65,13 @@ struct EffectiveParameters {
     int64_t video_tokens = 0, audio_tokens = 0;
     /// Strength of the distilled LoRA in the transformer; 0: without.
     double distilled_lora_strength = 0.0;
+    /// Its file name; empty: without.
+    std::string distilled_lora;
+    /// The transformer with it in was there from an earlier stage or job. Known once it is fetched.
+    bool lora_kept = false;
   };
-  /// Device memory of the second transformer that stages with the LoRA run with, while they do; 0
-  /// without such a stage.
+  /// Device memory of the second transformer that stages with the LoRA run with, while they do,
+  /// beside what it shares with the clean one; 0 without such a stage.
   int64_t fused_transformer_bytes = 0;
   std::vector<Stage> stages;
   /// Tokens of the prompt that were read, and tokens at its end that did not fit and had no effect.

@@ -4,6 +4,7 @@
 #include "engine/checkpoint/weight_loader.h"
 #include "engine/checkpoint/weight_set.h"
 #include "engine/lora/lora_patch.h"
+#include "kernels/shape_device.h"
 #include "kernels/status_macros.h"
 
 namespace ltx::pipeline {
@@ -23,8 +24,9 @@ absl::StatusOr<std::unique_ptr<dit::Transformer>> Load(Device* device,
                                                        const checkpoint::WeightSet& weights,
                                                        const checkpoint::WeightPatch* patch) {
   const checkpoint::WeightLoader loader(device, &weights, source.dtype, MemoryOwner::kWeightsDit);
-  const checkpoint::WeightLoader patched = patch == nullptr ? loader : loader.WithPatch(patch);
-  return dit::Transformer::Load(source.config, dit::ModelClass::kAudioVideo, patched.Sub(kPrefix));
+  return dit::Transformer::Load(
+      source.config, dit::ModelClass::kAudioVideo,
+      loader.WithPool(source.linears.get()).WithPatch(patch).Sub(kPrefix));
 }
 
 }  // namespace
@@ -46,11 +48,16 @@ absl::StatusOr<std::unique_ptr<dit::Transformer>> LoadFusedTransformer(
   return Load(device, source, weights, patch.get());
 }
 
-absl::Status CheckLora(const TransformerSource& source,
-                       const std::shared_ptr<const lora::LoraFile>& lora) {
-  checkpoint::WeightSet weights;
-  LTX_RETURN_IF_ERROR(weights.Add(source.file));
-  return MakePatch(lora, 1.0, weights).status();
+absl::StatusOr<int64_t> FusedTransformerBytes(const Device& device, const TransformerSource& source,
+                                              const std::shared_ptr<const lora::LoraFile>& lora) {
+  ShapeDevice shapes(&device);
+  TransformerSource of_shapes = source;
+  of_shapes.linears = std::make_shared<checkpoint::LinearPool>();
+  LTX_ASSIGN_OR_RETURN(const auto clean, LoadTransformer(&shapes, of_shapes));
+  const int64_t before = shapes.ledger().Read().total.live_bytes;
+  // Whatever the strength, the same weights change.
+  LTX_ASSIGN_OR_RETURN(const auto fused, LoadFusedTransformer(&shapes, of_shapes, lora, 1.0));
+  return shapes.ledger().Read().total.live_bytes - before;
 }
 
 }  // namespace ltx::pipeline

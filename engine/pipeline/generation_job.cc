@@ -11,7 +11,7 @@
 #include "engine/audio_vae/decode_audio.h"
 #include "engine/pipeline/diffusion_stage.h"
 #include "engine/pipeline/error_details.h"
-#include "engine/pipeline/fused_transformer.h"
+#include "engine/pipeline/fused_cache.h"
 #include "engine/pipeline/job_options.h"
 #include "engine/pipeline/model_parts.h"
 #include "engine/pipeline/recipe_plan.h"
@@ -103,7 +103,7 @@ struct GenerationJob::State {
   std::unique_ptr<text::PromptRewrite> rewrite;
   text::PromptContexts contexts, negative_contexts;
   /// With the LoRA of the stage that is under way or next; null where that runs without.
-  std::unique_ptr<dit::Transformer> fused;
+  std::shared_ptr<const dit::Transformer> fused;
   std::unique_ptr<DiffusionStage> stage;
   /// Of the last finished stage: video [1, F, H, W, C] (after the upsampler at its new size), audio
   /// [1, T, C].
@@ -242,10 +242,11 @@ absl::StatusOr<StageSpec> GenerationJob::State::StageToRun(int number) {
 }
 
 absl::Status GenerationJob::State::Fuse() {
-  const Phase next = plan[completed + 1].phase;
-  const double strength = stages[next == Phase::kStage1 ? 0 : 1].distilled_lora_strength;
-  LTX_ASSIGN_OR_RETURN(fused, LoadFusedTransformer(&device(), parts().transformer_source,
-                                                   parts().distilled_lora, strength));
+  const size_t next = plan[completed + 1].phase == Phase::kStage1 ? 0 : 1;
+  FusedCache& cache = *parts().fused;
+  const uint64_t hits = cache.stats().hits;
+  LTX_ASSIGN_OR_RETURN(fused, cache.Get(stages[next].distilled_lora_strength));
+  parameters.stages[next].lora_kept = cache.stats().hits != hits;
   return absl::OkStatus();
 }
 
@@ -361,7 +362,10 @@ absl::StatusOr<std::unique_ptr<GenerationJob>> GenerationJob::Create(
   inputs.model_version = model->defaults().version;
   inputs.ancestral_stage_1 = options.ancestral;
   inputs.num_blocks = model->parts().transformer->num_blocks();
-  inputs.transformer_bytes = model->parts().transformer_bytes;
+  if (const FusedCache* const fused = model->fused_cache(); fused != nullptr) {
+    inputs.distilled_lora = fused->lora_name();
+    inputs.fused_transformer_bytes = fused->copy_bytes();
+  }
   inputs.encode_prompt = !options.contexts.has_value();
   inputs.compute_dtype = model->compute_dtype();
   const DeviceProperties device = model->device().properties();

@@ -46,6 +46,10 @@ absl::StatusOr<std::unique_ptr<Model>> Model::Load(Device* device,
   LTX_ASSIGN_OR_RETURN(model->parts_,
                        LoadParts(device, files, options.compute_dtype, options.tokenizer));
   model->parts_->transformer->set_recording(options.record_forwards);
+  if (FusedCache* const fused = model->fused_cache(); fused != nullptr) {
+    fused->set_recording(options.record_forwards);
+    fused->Keep(options.fused_cache_bytes);
+  }
   model->parts_->prompt_cache =
       std::make_unique<text::PromptCache>(device, options.prompt_cache_bytes);
   LTX_RETURN_IF_ERROR(model->LoadEnhancer());
@@ -134,6 +138,8 @@ absl::Status Model::CheckGrid() const {
 
 text::PromptCache::Stats Model::prompt_cache_stats() const { return parts_->prompt_cache->stats(); }
 
+FusedCache* Model::fused_cache() const { return parts_->fused.get(); }
+
 int64_t Model::sample_rate() const { return parts_->vocoder->sample_rate(); }
 
 absl::Status Model::CheckRecipe(const RecipeTraits& recipe) const {
@@ -146,7 +152,7 @@ absl::Status Model::CheckRecipe(const RecipeTraits& recipe) const {
   if (recipe.two_stages() && parts_->upsampler == nullptr) {
     return Missing(recipe, name_, "spatial_upsampler", "a spatial latent upsampler");
   }
-  if (recipe.needs_distilled_lora() && parts_->distilled_lora == nullptr) {
+  if (recipe.needs_distilled_lora() && parts_->fused == nullptr) {
     return Missing(recipe, name_, "distilled_lora", "the distilled LoRA");
   }
   return absl::OkStatus();

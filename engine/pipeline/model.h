@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "engine/checkpoint/model_set.h"
+#include "engine/pipeline/fused_cache.h"
 #include "engine/pipeline/generation_request.h"
 #include "engine/pipeline/request_defaults.h"
 #include "engine/text/prompt_cache.h"
@@ -32,6 +33,9 @@ struct ModelOptions {
   /// What tells the text model how to rewrite a prompt; empty: requests for it are refused. Takes
   /// device memory of the size of the text model's embedding table where that model can write.
   std::string enhancement_system_prompt;
+  /// Device memory for transformers with the distilled LoRA in them, between jobs; 0: every job
+  /// fuses anew. Whoever plans memory may change it, see fused_cache().
+  int64_t fused_cache_bytes = 0;
   /// Of another model of the same files, so that it need not be made again.
   std::shared_ptr<const text::Tokenizer> tokenizer;
 };
@@ -82,6 +86,9 @@ class Model {
 
   /// What the cache of prompts has done and holds. Any thread.
   text::PromptCache::Stats prompt_cache_stats() const;
+
+  /// The kept transformers with the distilled LoRA in them; null if the set has none.
+  FusedCache* fused_cache() const;
 
   /// The components, for the jobs of this package.
   const ModelParts& parts() const { return *parts_; }

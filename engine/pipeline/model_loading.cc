@@ -4,9 +4,13 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
+#include "engine/checkpoint/linear_pool.h"
 #include "engine/checkpoint/safetensors.h"
 #include "engine/checkpoint/weight_loader.h"
 #include "engine/checkpoint/weight_set.h"
+#include "engine/lora/lora_file.h"
+#include "engine/pipeline/fused_cache.h"
+#include "engine/pipeline/fused_transformer.h"
 #include "engine/text/gemma_assets.h"
 #include "engine/video_vae/conv_decoder.h"
 #include "kernels/status_macros.h"
@@ -29,21 +33,24 @@ absl::StatusOr<WeightSet> WeightsBelow(
   return set;
 }
 
-int64_t DitBytes(Device& device) {
-  return device.ledger().Read().by_owner[static_cast<int>(MemoryOwner::kWeightsDit)].live_bytes;
-}
-
 absl::Status LoadTransformerAndText(Device* device, const ModelSet& files, DType dtype,
                                     std::shared_ptr<const text::Tokenizer> tokenizer,
                                     ModelParts* parts) {
-  parts->transformer_source = {files.transformer_file, files.transformer, dtype};
-  const int64_t before = DitBytes(*device);
-  LTX_ASSIGN_OR_RETURN(parts->transformer, LoadTransformer(device, parts->transformer_source));
-  parts->transformer_bytes = DitBytes(*device) - before;
+  TransformerSource source = {files.transformer_file, files.transformer, dtype, nullptr};
+  // Without an adapter nobody would share the weights.
+  if (files.distilled_lora != nullptr) source.linears = std::make_shared<checkpoint::LinearPool>();
+  LTX_ASSIGN_OR_RETURN(parts->transformer, LoadTransformer(device, source));
+  if (files.distilled_lora != nullptr) {
+    LTX_ASSIGN_OR_RETURN(auto lora,
+                         lora::LoraFile::Parse(files.distilled_lora, lora::LoraOptions()));
+    LTX_ASSIGN_OR_RETURN(parts->fused, FusedCache::Create(device, source, std::move(lora)));
+  }
   WeightSet weights;
   LTX_RETURN_IF_ERROR(weights.Add(files.transformer_file));
   LTX_ASSIGN_OR_RETURN(const text::GemmaAssets assets,
-                       text::LoadGemmaAssets(files.text_encoder_path));
+                       files.text_encoder_file != nullptr
+                           ? text::LoadGemmaAssets(files.text_encoder_file)
+                           : text::LoadGemmaAssets(files.text_encoder_path));
   text::PromptEncoderOptions options;
   options.compute = dtype;
   options.tokenizer = std::move(tokenizer);
@@ -110,11 +117,6 @@ absl::StatusOr<std::unique_ptr<ModelParts>> LoadParts(
   LTX_RETURN_IF_ERROR(LoadVideo(device, files, compute_dtype, parts.get()));
   LTX_RETURN_IF_ERROR(LoadAudio(device, files, compute_dtype, parts.get()));
   LTX_RETURN_IF_ERROR(LoadDurationHead(device, files, compute_dtype, parts.get()));
-  if (files.distilled_lora != nullptr) {
-    LTX_ASSIGN_OR_RETURN(parts->distilled_lora,
-                         lora::LoraFile::Parse(files.distilled_lora, lora::LoraOptions()));
-    LTX_RETURN_IF_ERROR(CheckLora(parts->transformer_source, parts->distilled_lora));
-  }
   return parts;
 }
 

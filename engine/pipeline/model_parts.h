@@ -1,15 +1,13 @@
 #ifndef LTX_ENGINE_PIPELINE_MODEL_PARTS_H_
 #define LTX_ENGINE_PIPELINE_MODEL_PARTS_H_
 
-#include <cstdint>
 #include <memory>
 #include <optional>
 
 #include "engine/audio_vae/audio_decoder.h"
 #include "engine/audio_vae/vocoder.h"
 #include "engine/dit/transformer.h"
-#include "engine/lora/lora_file.h"
-#include "engine/pipeline/fused_transformer.h"
+#include "engine/pipeline/fused_cache.h"
 #include "engine/text/duration_head.h"
 #include "engine/text/prompt_cache.h"
 #include "engine/text/prompt_encoder.h"
@@ -37,12 +35,8 @@ struct ModelParts {
   std::optional<audio_vae::Vocoder> vocoder;
   /// Unset if the set has none.
   std::optional<text::DurationHead> duration_head;
-  /// Null if the set has none.
-  std::shared_ptr<const lora::LoraFile> distilled_lora;
-  /// For loading a copy with the LoRA in it.
-  TransformerSource transformer_source;
-  /// What the transformer, and every further copy of it, holds on the device.
-  int64_t transformer_bytes = 0;
+  /// Copies of the transformer with the distilled LoRA in them; null if the set has none.
+  std::unique_ptr<FusedCache> fused;
 };
 
 }  // namespace ltx::pipeline

@@ -46,6 +46,8 @@ absl::StatusOr<std::unique_ptr<PlanProjector>> PlanProjector::Create(
   auto projector = std::unique_ptr<PlanProjector>(new PlanProjector(&model->device()));
   ModelOptions options = model->options();
   options.tokenizer = model->parts().prompt_encoder->shared_tokenizer();
+  // A job may find its transformer gone.
+  options.fused_cache_bytes = 0;
   absl::MutexLock lock(&projector->mutex_);
   LTX_ASSIGN_OR_RETURN(projector->shapes_, Model::Load(&projector->device_, files, options));
   return projector;
@@ -90,7 +92,8 @@ absl::StatusOr<PlanProjection> PlanProjector::Project(const GenerationRequest& r
     unit.first_of_phase = report.unit.index == 1;
     projection.units.push_back(unit);
     const PhaseMemory memory = Beyond(resident, ledger.Read(), report.unit.phase);
-    if (unit.first_of_phase) {
+    // A phase may come twice: an adapter goes in before each stage.
+    if (projection.phases.empty() || projection.phases.back().phase != memory.phase) {
       projection.phases.push_back(memory);
     } else {
       PhaseMemory& phase = projection.phases.back();

@@ -49,7 +49,7 @@ struct PlanProjection {
 /// Projects requests before they are admitted: runs them, unit by unit, on a copy of the model that
 /// has shapes but no elements (kernels/shape_device.h). Every recipe and every geometry is covered
 /// by construction, since it is the model's own code that runs. The language model always takes
-/// part: a cached prompt may be gone by the time the job runs.
+/// part, and so does the fusion of a LoRA: what is kept may be gone by the time the job runs.
 ///
 /// Memory contract: the total peak is the ledger's peak of the real job over what is resident,
 /// within 5 % of the whole (tests/memory:projection_test).

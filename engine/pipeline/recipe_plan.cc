@@ -92,6 +92,7 @@ class StageBuilder {
     stage.video_tokens = spec.video.tokens();
     stage.audio_tokens = spec.audio_tokens;
     stage.distilled_lora_strength = spec.distilled_lora_strength;
+    if (spec.distilled_lora_strength != 0.0) stage.distilled_lora = inputs_.distilled_lora;
     return stage;
   }
 
@@ -210,7 +211,7 @@ absl::StatusOr<RecipePlan> MakePlan(const GenerationRequest& request, const Plan
                plan.stages.begin(), plan.stages.end(),
                [](const StageSpec& stage) { return stage.distilled_lora_strength != 0.0; })),
            &fusions);
-  if (!fusions.empty()) p.fused_transformer_bytes = inputs.transformer_bytes;
+  if (!fusions.empty()) p.fused_transformer_bytes = inputs.fused_transformer_bytes;
   auto fusion = fusions.begin();
   for (const StageSpec& stage : plan.stages) {
     if (stage.number == 2) AddUnits(Phase::kUpsample, p.has_video ? 1 : 0, &plan.units);

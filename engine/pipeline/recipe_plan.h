@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -25,7 +26,9 @@ struct PlanInputs {
   /// Over what the version says.
   std::optional<bool> ancestral_stage_1;
   int64_t num_blocks = 0;
-  int64_t transformer_bytes = 0;
+  /// The distilled LoRA's file name, and what a transformer with it in takes; see FusedCache.
+  std::string distilled_lora;
+  int64_t fused_transformer_bytes = 0;
   /// False if the contexts are given.
   bool encode_prompt = true;
   /// Most tokens that an enhanced prompt may get.

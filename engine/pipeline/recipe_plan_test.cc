@@ -117,7 +117,8 @@ PlanInputs DevInputs() {
   inputs.model_kind = checkpoint::ModelKind::kDev;
   inputs.model_version = {2, 5};
   inputs.num_blocks = 4;
-  inputs.transformer_bytes = 1000;
+  inputs.fused_transformer_bytes = 1000;
+  inputs.distilled_lora = "lora.safetensors";
   return inputs;
 }
 

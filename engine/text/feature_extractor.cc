@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -17,6 +18,18 @@ using checkpoint::WeightLoader;
 /// Of both forms, inside the square root (v2) and beside token count and range (v1).
 constexpr float kEpsilon = 1e-6f;
 
+/// A map of form v2. The reference scales its input, 188160 wide at full size, by
+/// sqrt(out / hidden); here the weights are, once.
+absl::StatusOr<LinearWeight> LoadScaled(WeightLoader& loader, const std::string& module, int64_t in,
+                                        int64_t out, int64_t hidden) {
+  Device& device = loader.device();
+  LTX_ASSIGN_OR_RETURN(Tensor weight, loader.Get(module + ".weight", {out, in}));
+  LTX_ASSIGN_OR_RETURN(const Tensor bias, loader.Get(module + ".bias", {out}));
+  const double factor = std::sqrt(static_cast<double>(out) / static_cast<double>(hidden));
+  LTX_ASSIGN_OR_RETURN(weight, device.Scale(weight, static_cast<float>(factor)));
+  return device.PrepareLinear(weight, bias, loader.owner());
+}
+
 }  // namespace
 
 absl::StatusOr<FeatureExtractor> FeatureExtractor::Load(const FeatureExtractorConfig& config,
@@ -29,10 +42,10 @@ absl::StatusOr<FeatureExtractor> FeatureExtractor::Load(const FeatureExtractorCo
     LTX_ASSIGN_OR_RETURN(extractor.video_,
                          own.Linear("aggregate_embed", width, hidden_size, /*bias=*/false));
   } else {
-    LTX_ASSIGN_OR_RETURN(extractor.video_,
-                         own.Linear("video_aggregate_embed", width, config.video_width));
-    LTX_ASSIGN_OR_RETURN(extractor.audio_,
-                         own.Linear("audio_aggregate_embed", width, config.audio_width));
+    LTX_ASSIGN_OR_RETURN(extractor.video_, LoadScaled(own, "video_aggregate_embed", width,
+                                                      config.video_width, hidden_size));
+    LTX_ASSIGN_OR_RETURN(extractor.audio_, LoadScaled(own, "audio_aggregate_embed", width,
+                                                      config.audio_width, hidden_size));
   }
   LTX_RETURN_IF_ERROR(own.CheckAllConsumed());
   return extractor;
@@ -75,24 +88,15 @@ absl::StatusOr<Tensor> FeatureExtractor::Normalize(absl::Span<const Tensor> stat
   return device_->Interleave(normalized);
 }
 
-absl::StatusOr<Tensor> FeatureExtractor::ScaleAndMap(const Tensor& normalized,
-                                                     const LinearWeight& map) const {
-  const double ratio = static_cast<double>(map.out_features) / static_cast<double>(hidden_size_);
-  LTX_ASSIGN_OR_RETURN(const Tensor scaled,
-                       device_->Scale(normalized, static_cast<float>(std::sqrt(ratio))));
-  return device_->Linear(scaled, map);
-}
-
 absl::StatusOr<FeatureExtractor::Features> FeatureExtractor::Project(
     const Tensor& normalized) const {
   Features features;
+  LTX_ASSIGN_OR_RETURN(features.video, device_->Linear(normalized, video_));
   if (config_.form == FeatureExtractorConfig::Form::kV1) {
-    LTX_ASSIGN_OR_RETURN(features.video, device_->Linear(normalized, video_));
     features.audio = features.video;
     return features;
   }
-  LTX_ASSIGN_OR_RETURN(features.video, ScaleAndMap(normalized, video_));
-  LTX_ASSIGN_OR_RETURN(features.audio, ScaleAndMap(normalized, audio_));
+  LTX_ASSIGN_OR_RETURN(features.audio, device_->Linear(normalized, audio_));
   return features;
 }
 

@@ -30,8 +30,8 @@ class FeatureExtractor {
   absl::StatusOr<Features> Forward(absl::Span<const Tensor> states) const;
 
   /// The two halves of Forward. Normalize gives [1, n, hidden_size * num_states]: form v2 scales
-  /// each token of each state to unit mean square; form v1 subtracts a state's mean over all tokens
-  /// and divides by an eighth of its range.
+  /// each token of each state to unit mean square (the factor of each stream is in its weights);
+  /// form v1 subtracts a state's mean over all tokens and divides by an eighth of its range.
   absl::StatusOr<Tensor> Normalize(absl::Span<const Tensor> states) const;
   absl::StatusOr<Features> Project(const Tensor& normalized) const;
 
@@ -41,7 +41,6 @@ class FeatureExtractor {
       : config_(config), hidden_size_(hidden_size), num_states_(num_states), device_(device) {}
 
   absl::StatusOr<Tensor> CenterAndScale(const Tensor& state) const;
-  absl::StatusOr<Tensor> ScaleAndMap(const Tensor& normalized, const LinearWeight& map) const;
 
   checkpoint::FeatureExtractorConfig config_;
   int64_t hidden_size_;

@@ -52,11 +52,10 @@ absl::StatusOr<std::string> TensorText(const SafetensorsFile& file, absl::string
   return text;
 }
 
-absl::StatusOr<GemmaAssets> FromFile(const std::string& path) {
+absl::StatusOr<GemmaAssets> FromFile(const std::shared_ptr<const SafetensorsFile>& file) {
+  const std::string& path = file->path();
   GemmaAssets assets;
   assets.source = path;
-  LTX_ASSIGN_OR_RETURN(const std::shared_ptr<const SafetensorsFile> file,
-                       SafetensorsFile::Open(path));
   const auto config = file->metadata().find("gemma_config");
   if (config == file->metadata().end()) return Missing(path, "the metadata gemma_config");
   LTX_ASSIGN_OR_RETURN(assets.config, checkpoint::ParseJsonObject(
@@ -153,8 +152,16 @@ absl::StatusOr<GemmaAssets> LoadGemmaAssets(const std::string& path) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   if (fs::is_directory(status)) return FromFolder(path);
-  if (fs::is_regular_file(status)) return FromFile(path);
+  if (fs::is_regular_file(status)) {
+    LTX_ASSIGN_OR_RETURN(const std::shared_ptr<const SafetensorsFile> file,
+                         SafetensorsFile::Open(path));
+    return FromFile(file);
+  }
   return absl::NotFoundError(absl::StrCat("text encoder ", path, ": neither a file nor a folder"));
+}
+
+absl::StatusOr<GemmaAssets> LoadGemmaAssets(const std::shared_ptr<const SafetensorsFile>& file) {
+  return FromFile(file);
 }
 
 }  // namespace ltx::text

@@ -1,9 +1,11 @@
 #ifndef LTX_ENGINE_TEXT_GEMMA_ASSETS_H_
 #define LTX_ENGINE_TEXT_GEMMA_ASSETS_H_
 
+#include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "engine/checkpoint/safetensors.h"
 #include "engine/checkpoint/weight_set.h"
 #include "nlohmann/json.hpp"
 
@@ -28,6 +30,9 @@ struct GemmaAssets {
 /// NOT_FOUND if the path or a required part is missing, INVALID_ARGUMENT for parts that are
 /// malformed; both name the path and the part.
 absl::StatusOr<GemmaAssets> LoadGemmaAssets(const std::string& path);
+/// The same of a text encoder file that is open.
+absl::StatusOr<GemmaAssets> LoadGemmaAssets(
+    const std::shared_ptr<const checkpoint::SafetensorsFile>& file);
 
 }  // namespace ltx::text
 

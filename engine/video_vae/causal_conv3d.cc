@@ -1,6 +1,7 @@
 #include "engine/video_vae/causal_conv3d.h"
 
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -55,8 +56,8 @@ absl::StatusOr<CausalConv3d> CausalConv3d::Load(checkpoint::WeightLoader& loader
   return conv;
 }
 
-absl::StatusOr<Tensor> CausalConv3d::Forward(Device& device, const Tensor& x, bool causal,
-                                             const Tensor& residual) const {
+absl::StatusOr<Tensor> CausalConv3d::Forward(Device& device, Tensor x, bool causal,
+                                             NormConvOptions around, Tensor residual) const {
   if (x.rank() != 5) {
     return absl::InternalError(
         absl::StrCat("causal convolution: expected [B, T, H, W, C], got ", x.shape().ToString()));
@@ -77,8 +78,9 @@ absl::StatusOr<Tensor> CausalConv3d::Forward(Device& device, const Tensor& x, bo
     conv.axes[axis].pad_after = spatial_pad;
     conv.axes[axis].pad_mode = options_.spatial_padding;
   }
-  conv.residual = residual;
-  return device.Conv(x, weight_, conv);
+  around.may_overwrite_residual = residual.defined() && !residual.is_shared();
+  conv.residual = std::move(residual);
+  return device.NormConv(std::move(x), weight_, conv, around);
 }
 
 }  // namespace ltx::video_vae

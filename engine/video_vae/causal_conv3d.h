@@ -37,11 +37,12 @@ class CausalConv3d {
                                            absl::string_view module, int64_t in, int64_t out,
                                            const CausalConv3dOptions& options);
 
-  /// x [B, T, H, W, in] -> [B, T', H', W', out]; at stride 1 the extents stay. `residual`, if
-  /// defined, has the result's shape and is added to it. INVALID_ARGUMENT if H or W is too small
-  /// for the padding mode.
-  absl::StatusOr<Tensor> Forward(Device& device, const Tensor& x, bool causal,
-                                 const Tensor& residual = Tensor()) const;
+  /// x [B, T, H, W, in] -> [B, T', H', W', out]; at stride 1 the extents stay. `around` says what
+  /// else is done on the way. `residual`, if defined, has the convolution's shape and is added to
+  /// it; where nobody but the caller's argument holds it, the result may take its memory.
+  /// INVALID_ARGUMENT if H or W is too small for the padding mode.
+  absl::StatusOr<Tensor> Forward(Device& device, Tensor x, bool causal, NormConvOptions around = {},
+                                 Tensor residual = Tensor()) const;
 
  private:
   ConvWeight weight_;

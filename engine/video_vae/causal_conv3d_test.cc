@@ -9,6 +9,7 @@ namespace ltx::video_vae {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::FloatNear;
 using ::testing::HasSubstr;
 
 class CausalConv3dTest : public VideoVaeTest {
@@ -66,8 +67,33 @@ TEST_F(CausalConv3dTest, StrideRoundsUp) {
 
 TEST_F(CausalConv3dTest, AddsTheResidual) {
   const Tensor x = Iota(Shape({1, 3, 1, 1, 1}));
-  const Tensor y = OneTap(2).Forward(device(), x, true, x).value();
+  const Tensor y = OneTap(2).Forward(device(), x, true, {}, x).value();
   EXPECT_THAT(Values(y), ElementsAre(0, 2, 4));
+}
+
+TEST_F(CausalConv3dTest, NormalisesBefore) {
+  const Tensor x = Make(Shape({1, 2, 1, 1, 1}), [](int64_t i) { return i == 0 ? 3.0f : -5.0f; });
+  NormConvOptions around;
+  around.norm = NormConvOptions::Norm{0.0f, Activation::kNone};
+  EXPECT_THAT(Values(OneTap(2).Forward(device(), x, true, around).value()), ElementsAre(1, -1));
+  around.norm->activation = Activation::kSilu;
+  EXPECT_THAT(Values(OneTap(2).Forward(device(), x, true, around).value()),
+              ElementsAre(FloatNear(0.731059f, 1e-5f), FloatNear(-0.268941f, 1e-5f)));
+}
+
+TEST_F(CausalConv3dTest, MovesChannelsToPositionsAfterwards) {
+  // Two channels that copy the input and its double become two frames, the first of which goes.
+  TestWeights weights;
+  weights.Add("c.weight", Shape({2, 1, 3, 3, 3}),
+              [](int64_t i) { return i % 27 == 13 ? 1.0f + static_cast<float>(i / 27) : 0.0f; });
+  weights.AddConstant("c.bias", Shape({2}), 0.0f);
+  auto loader = weights.Loader(device());
+  const CausalConv3d conv = CausalConv3d::Load(loader, "c", 1, 2, {}).value();
+  const Tensor x = Make(Shape({1, 3, 1, 1, 1}), [](int64_t i) { return 1.0f + i; });
+  NormConvOptions around;
+  around.depth_to_space = {2, 1, 1};
+  around.drop_first_frame = true;
+  EXPECT_THAT(Values(conv.Forward(device(), x, false, around).value()), ElementsAre(2, 2, 4, 3, 6));
 }
 
 TEST_F(CausalConv3dTest, ReflectNeedsTwoElements) {

@@ -206,14 +206,23 @@ absl::StatusOr<Tensor> ConvDecoder::AddLatentNoise(const Tensor& latent,
                                     latent, 0.0f, Tensor());
 }
 
-absl::StatusOr<Tensor> ConvDecoder::NormOut(const Tensor& x, float scaled_timestep) const {
+absl::StatusOr<Tensor> ConvDecoder::ConvOut(Tensor x, float scaled_timestep) const {
   Device& device = *device_;
-  if (!config_.timestep_conditioning) return norm_out_.Forward(device, x, Activation::kSilu);
-  LTX_ASSIGN_OR_RETURN(const Tensor normed, norm_out_.Forward(device, x));
-  LTX_ASSIGN_OR_RETURN(const Tensor embedding, last_embedder_.Forward(device, scaled_timestep));
-  LTX_ASSIGN_OR_RETURN(const Tensor vectors, AddTable(device, embedding, last_table_));
-  return ModulateVolume(device, normed, vectors, /*shift_offset=*/0,
-                        /*scale_offset=*/x.dim(-1), Activation::kSilu);
+  NormConvOptions around;
+  if (config_.timestep_conditioning) {
+    const int64_t channels = x.dim(-1);
+    LTX_ASSIGN_OR_RETURN(x, norm_out_.Forward(device, x));
+    LTX_ASSIGN_OR_RETURN(const Tensor embedding, last_embedder_.Forward(device, scaled_timestep));
+    LTX_ASSIGN_OR_RETURN(const Tensor vectors, AddTable(device, embedding, last_table_));
+    LTX_ASSIGN_OR_RETURN(x, ModulateVolume(device, x, vectors, /*shift_offset=*/0,
+                                           /*scale_offset=*/channels, Activation::kSilu));
+  } else {
+    around.norm = norm_out_.BeforeConv(Activation::kSilu);
+    if (!around.norm) {
+      LTX_ASSIGN_OR_RETURN(x, norm_out_.Forward(device, x, Activation::kSilu));
+    }
+  }
+  return conv_out_.Forward(device, std::move(x), config_.causal, around);
 }
 
 absl::StatusOr<Tensor> ConvDecoder::Decode(const Tensor& latent,
@@ -237,8 +246,7 @@ absl::StatusOr<Tensor> ConvDecoder::Decode(const Tensor& latent,
     LTX_ASSIGN_OR_RETURN(x, blocks_[i]->Forward(std::move(x), context));
     if (options.observer) options.observer(absl::StrCat("up_blocks.", i), x);
   }
-  LTX_ASSIGN_OR_RETURN(x, NormOut(x, context.timestep));
-  LTX_ASSIGN_OR_RETURN(x, conv_out_.Forward(device, x, config_.causal));
+  LTX_ASSIGN_OR_RETURN(x, ConvOut(std::move(x), context.timestep));
   return Unpatchify(device, x, config_.patch_size);
 }
 

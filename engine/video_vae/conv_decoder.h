@@ -61,8 +61,8 @@ class ConvDecoder final : public VideoDecoder {
   absl::Status CheckLatent(const Tensor& latent) const;
   /// Mixes in the latent draw of a conditioned decoder.
   absl::StatusOr<Tensor> AddLatentNoise(const Tensor& latent, const NoiseSource& noise) const;
-  /// The last norm, with the conditioning, and SiLU.
-  absl::StatusOr<Tensor> NormOut(const Tensor& x, float scaled_timestep) const;
+  /// The last norm, with the conditioning, SiLU and convolution.
+  absl::StatusOr<Tensor> ConvOut(Tensor x, float scaled_timestep) const;
 
   Device* const device_;
   const checkpoint::VideoDecoderConfig config_;

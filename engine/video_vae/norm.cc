@@ -43,4 +43,9 @@ absl::StatusOr<Tensor> Norm::Forward(Device& device, const Tensor& x, Activation
   return device.GroupNorm(x, weight_, bias_, options);
 }
 
+std::optional<NormConvOptions::Norm> Norm::BeforeConv(Activation activation) const {
+  if (layer_ != checkpoint::VideoNorm::kPixelNorm) return std::nullopt;
+  return NormConvOptions::Norm{epsilon_, activation};
+}
+
 }  // namespace ltx::video_vae

@@ -1,6 +1,8 @@
 #ifndef LTX_ENGINE_VIDEO_VAE_NORM_H_
 #define LTX_ENGINE_VIDEO_VAE_NORM_H_
 
+#include <optional>
+
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "engine/checkpoint/video_vae_config.h"
@@ -37,6 +39,8 @@ class Norm {
   /// activation(norm(x)); x [B, T, H, W, C].
   absl::StatusOr<Tensor> Forward(Device& device, const Tensor& x,
                                  Activation activation = Activation::kNone) const;
+  /// The same as what goes before a convolution; none if a convolution cannot have it there.
+  std::optional<NormConvOptions::Norm> BeforeConv(Activation activation) const;
 
  private:
   checkpoint::VideoNorm layer_ = checkpoint::VideoNorm::kPixelNorm;

@@ -43,14 +43,25 @@ absl::StatusOr<std::unique_ptr<ResnetBlock>> ResnetBlock::Load(checkpoint::Weigh
   return block;
 }
 
-absl::StatusOr<Tensor> ResnetBlock::NormAndActivate(const Norm& norm, const Tensor& x,
-                                                    const Tensor& vectors, int64_t half,
-                                                    Device& device) const {
-  if (!vectors.defined()) return norm.Forward(device, x, Activation::kSilu);
-  LTX_ASSIGN_OR_RETURN(const Tensor normed, norm.Forward(device, x));
-  const int64_t channels = x.dim(-1);
-  return ModulateVolume(device, normed, vectors, /*shift_offset=*/2 * half * channels,
-                        /*scale_offset=*/(2 * half + 1) * channels, Activation::kSilu);
+absl::StatusOr<Tensor> ResnetBlock::Convolve(const Norm& norm, const CausalConv3d& conv, Tensor x,
+                                             const Tensor& vectors, int64_t half, Tensor residual,
+                                             const BlockContext& context) const {
+  Device& device = *context.device;
+  NormConvOptions around;
+  if (vectors.defined()) {
+    const int64_t channels = x.dim(-1);
+    LTX_ASSIGN_OR_RETURN(x, norm.Forward(device, x));
+    LTX_ASSIGN_OR_RETURN(
+        x, ModulateVolume(device, x, vectors,
+                          /*shift_offset=*/2 * half * channels,
+                          /*scale_offset=*/(2 * half + 1) * channels, Activation::kSilu));
+  } else {
+    around.norm = norm.BeforeConv(Activation::kSilu);
+    if (!around.norm) {
+      LTX_ASSIGN_OR_RETURN(x, norm.Forward(device, x, Activation::kSilu));
+    }
+  }
+  return conv.Forward(device, std::move(x), context.causal, around, std::move(residual));
 }
 
 absl::StatusOr<Tensor> ResnetBlock::InjectNoise(const Tensor& x, const Tensor& channel_scale,
@@ -78,17 +89,16 @@ absl::StatusOr<Tensor> ResnetBlock::ForwardConditioned(Tensor x, const Tensor& e
     }
     LTX_ASSIGN_OR_RETURN(vectors, AddTable(device, embedding, scale_shift_table_));
   }
-  LTX_ASSIGN_OR_RETURN(Tensor h, NormAndActivate(norm1_, x, vectors, 0, device));
-  LTX_ASSIGN_OR_RETURN(h, conv1_.Forward(device, h, context.causal));
+  LTX_ASSIGN_OR_RETURN(Tensor h, Convolve(norm1_, conv1_, x, vectors, 0, Tensor(), context));
   LTX_ASSIGN_OR_RETURN(h, InjectNoise(h, noise_scale1_, context));
-  LTX_ASSIGN_OR_RETURN(h, NormAndActivate(norm2_, h, vectors, 1, device));
   if (shortcut_.defined()) {
     LTX_ASSIGN_OR_RETURN(x, norm3_.Forward(device, x));
     LTX_ASSIGN_OR_RETURN(x, device.Conv(x, shortcut_, ConvOptions()));
   }
   // The skip rides in the convolution's epilogue; the noise is added to the sum, which is the same
   // sum in another order.
-  LTX_ASSIGN_OR_RETURN(h, conv2_.Forward(device, h, context.causal, x));
+  LTX_ASSIGN_OR_RETURN(h,
+                       Convolve(norm2_, conv2_, std::move(h), vectors, 1, std::move(x), context));
   return InjectNoise(h, noise_scale2_, context);
 }
 

@@ -53,9 +53,10 @@ class ResnetBlock final : public Block {
  private:
   explicit ResnetBlock(const ResnetBlockOptions& options) : options_(options) {}
 
-  /// silu(mod(norm(x))); `half` 0 or 1 picks the shift and scale.
-  absl::StatusOr<Tensor> NormAndActivate(const Norm& norm, const Tensor& x, const Tensor& vectors,
-                                         int64_t half, Device& device) const;
+  /// conv(silu(mod(norm(x)))) + residual; `half` 0 or 1 picks the shift and scale.
+  absl::StatusOr<Tensor> Convolve(const Norm& norm, const CausalConv3d& conv, Tensor x,
+                                  const Tensor& vectors, int64_t half, Tensor residual,
+                                  const BlockContext& context) const;
   absl::StatusOr<Tensor> InjectNoise(const Tensor& x, const Tensor& channel_scale,
                                      const BlockContext& context) const;
 

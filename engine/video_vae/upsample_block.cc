@@ -1,5 +1,6 @@
 #include "engine/video_vae/upsample_block.h"
 
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -46,10 +47,10 @@ absl::StatusOr<Tensor> UpsampleBlock::Forward(Tensor x, const BlockContext& cont
     const std::vector<Tensor> copies(Volume(options_.stride) / options_.reduction, x);
     LTX_ASSIGN_OR_RETURN(residual, device.Concat(copies, /*axis=*/4));
   }
-  LTX_ASSIGN_OR_RETURN(const Tensor wide, conv_.Forward(device, x, context.causal, residual));
-  x = Tensor();
-  residual = Tensor();
-  return device.DepthToSpace(wide, options_.stride, /*drop_first_frame=*/options_.stride[0] == 2);
+  NormConvOptions around;
+  around.depth_to_space = options_.stride;
+  around.drop_first_frame = options_.stride[0] == 2;
+  return conv_.Forward(device, std::move(x), context.causal, around, std::move(residual));
 }
 
 }  // namespace ltx::video_vae

@@ -13,6 +13,9 @@ namespace {
 
 /// bf16 products and asynchronous copies begin with Ampere.
 constexpr int kOldestMajor = 8;
+/// Segments for weights: 160 of them for a model of 40 GB, with a quarter of a gigabyte to spare at
+/// most.
+constexpr int64_t kLastingGrowth = int64_t{256} << 20;
 
 }  // namespace
 
@@ -59,7 +62,7 @@ CudaContext::CudaContext(int ordinal, DeviceMemory* memory)
     : ordinal_(ordinal),
       name_(absl::StrCat("cuda:", ordinal)),
       memory_(memory == nullptr ? &heap_ : memory),
-      lasting_pool_(std::make_shared<MemoryPool>(memory_)),
+      lasting_pool_(std::make_shared<MemoryPool>(memory_, kLastingGrowth)),
       transient_pool_(std::make_shared<MemoryPool>(memory_)) {}
 
 CudaContext::~CudaContext() {

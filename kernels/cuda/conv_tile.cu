@@ -1,12 +1,10 @@
-#include <cuda.h>
-#include <cudaTypedefs.h>
-
 #include <algorithm>
 
 #include "kernels/cuda/conv_tile.h"
 #include "kernels/cuda/element.cuh"
 #include "kernels/cuda/hopper.cuh"
 #include "kernels/cuda/pad_source.cuh"
+#include "kernels/cuda/tensor_map.h"
 
 // An implicit matrix product. A block computes a tile of 256 output pixels of one frame by 128 (or
 // 64) output channels. For each input frame and each 64 channels the copy engine brings the tile's
@@ -423,45 +421,6 @@ __global__ void __launch_bounds__(kThreads, 1)
 #endif
 }
 
-/// The driver's function that makes tensor maps, found at run time: the program does not link the
-/// driver, so that it starts on machines that have none.
-PFN_cuTensorMapEncodeTiled_v12000 EncodeFunction() {
-  static const auto function = []() -> PFN_cuTensorMapEncodeTiled_v12000 {
-    void* entry = nullptr;
-    cudaDriverEntryPointQueryResult found{};
-    const cudaError_t error = cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &entry,
-                                                               12000, cudaEnableDefault, &found);
-    if (error != cudaSuccess || found != cudaDriverEntryPointSuccess) return nullptr;
-    return reinterpret_cast<PFN_cuTensorMapEncodeTiled_v12000>(entry);
-  }();
-  return function;
-}
-
-/// A map of a dense bf16 tensor whose boxes are read with the 128-byte swizzle; extents innermost
-/// first.
-template <int kRank>
-bool EncodeMap(const void* data, const int64_t (&extents)[kRank], const int (&box)[kRank],
-               CUtensorMap* map) {
-  const auto encode = EncodeFunction();
-  if (encode == nullptr) return false;
-  cuuint64_t sizes[kRank];
-  cuuint64_t strides[kRank - 1];
-  cuuint32_t boxes[kRank];
-  cuuint32_t ones[kRank];
-  cuuint64_t bytes = sizeof(BF16);
-  for (int i = 0; i < kRank; ++i) {
-    sizes[i] = static_cast<cuuint64_t>(extents[i]);
-    boxes[i] = static_cast<cuuint32_t>(box[i]);
-    ones[i] = 1;
-    bytes *= sizes[i];
-    if (i + 1 < kRank) strides[i] = bytes;
-  }
-  return encode(map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, kRank, const_cast<void*>(data), sizes,
-                strides, boxes, ones, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-                CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-                CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
-}
-
 template <int kChannels, bool kSilu>
 cudaError_t LaunchOf(const ConvTileTask& task, int multiprocessors, cudaStream_t stream) {
   TileArguments arguments{};
@@ -481,13 +440,21 @@ cudaError_t LaunchOf(const ConvTileTask& task, int multiprocessors, cudaStream_t
   }
   CUtensorMap input_map;
   CUtensorMap weight_map;
-  const bool mapped =
-      EncodeMap<5>(task.x, {task.channels, task.input[2], task.input[1], task.input[0], task.batch},
-                   {kDepth, plan.box_w, plan.box_h, 1, 1}, &input_map) &&
-      EncodeMap<3>(
-          task.weight,
-          {task.channels, task.out_channels, task.kernel[0] * task.kernel[1] * task.kernel[2]},
-          {kDepth, kChannels, 1}, &weight_map);
+  const int64_t line = task.input[2] * task.channels;
+  const int64_t image = task.input[1] * line;
+  const bool mapped = EncodeTensorMap(task.x,
+                                      {{task.channels, 1, kDepth},
+                                       {task.input[2], task.channels, plan.box_w},
+                                       {task.input[1], line, plan.box_h},
+                                       {task.input[0], image, 1},
+                                       {task.batch, task.input[0] * image, 1}},
+                                      &input_map) &&
+                      EncodeTensorMap(task.weight,
+                                      {{task.channels, 1, kDepth},
+                                       {task.out_channels, task.channels, kChannels},
+                                       {task.kernel[0] * task.kernel[1] * task.kernel[2],
+                                        task.out_channels * task.channels, 1}},
+                                      &weight_map);
   if (!mapped) return cudaErrorInvalidValue;
   const int bytes =
       1024 + kInputStages * plan.input_stage_bytes + plan.weight_stages * kChannels * kRowBytes;

@@ -12,27 +12,21 @@
 #include "kernels/status_macros.h"
 
 namespace ltx::cuda {
-namespace {
-
-/// Half of the pinned memory: copies of this size reach the full rate of the bus.
-constexpr int64_t kStagingHalf = int64_t{32} << 20;
-
-}  // namespace
-
 absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Create(const CudaDeviceOptions& options) {
   LTX_ASSIGN_OR_RETURN(std::unique_ptr<CudaContext> context,
                        CudaContext::Create(options.ordinal, options.memory));
-  auto device = absl::WrapUnique(new CudaDevice(std::move(context)));
-  LTX_ASSIGN_OR_RETURN(device->staging_, Staging::Create(kStagingHalf));
+  auto device = absl::WrapUnique(new CudaDevice(std::move(context), options.winograd));
+  LTX_ASSIGN_OR_RETURN(device->staging_, Staging::Create());
   LTX_ASSIGN_OR_RETURN(device->cudnn_attention_, CudnnAttention::Create());
   device->op_scratch_ = std::make_unique<CudaOpScratch>(
       device->context_.get(), device->linear_plans_.get(), device->batched_products_.get(),
-      device->cudnn_attention_.get());
+      device->cudnn_attention_.get(), options.winograd);
   return device;
 }
 
-CudaDevice::CudaDevice(std::unique_ptr<CudaContext> context)
+CudaDevice::CudaDevice(std::unique_ptr<CudaContext> context, bool winograd)
     : context_(std::move(context)),
+      winograd_(winograd),
       linear_plans_(std::make_unique<LinearPlans>(context_.get())),
       batched_products_(std::make_unique<BatchedProducts>()) {}
 CudaDevice::~CudaDevice() = default;

@@ -22,6 +22,9 @@ struct CudaDeviceOptions {
   int ordinal = 0;
   /// Where memory comes from; null: the GPU. Must outlive the device.
   DeviceMemory* memory = nullptr;
+  /// Whether NormConv may filter along time with fewer products, at some cost in rounding; false is
+  /// there to measure against.
+  bool winograd = true;
 };
 
 /// The operations on an NVIDIA GPU: cuBLASLt for matrix products, cuDNN for attention and
@@ -75,6 +78,10 @@ class CudaDevice final : public Device {
                                                     MemoryOwner owner) override;
   absl::StatusOr<Tensor> ConvTranspose1d(const Tensor& x, const ConvWeight& weight, int64_t stride,
                                          int64_t padding) override;
+
+  // cuda_device_winograd.cc
+  absl::StatusOr<Tensor> NormConv(Tensor x, const ConvWeight& weight, const ConvOptions& options,
+                                  const NormConvOptions& around) override;
 
   // cuda_device_norm.cc
   absl::StatusOr<Tensor> RmsNorm(const Tensor& x, const Tensor& weight, float epsilon,
@@ -159,7 +166,7 @@ class CudaDevice final : public Device {
   absl::StatusOr<std::vector<double>> BatchDot(const Tensor& a, const Tensor& b) override;
 
  private:
-  explicit CudaDevice(std::unique_ptr<CudaContext> context);
+  CudaDevice(std::unique_ptr<CudaContext> context, bool winograd);
 
   // cuda_device_conv.cc
   absl::StatusOr<ConvWeight> PackConv(const Tensor& weight, const Tensor& bias, bool transposed,
@@ -179,6 +186,7 @@ class CudaDevice final : public Device {
   absl::StatusOr<Tensor> Launched(absl::string_view operation, Tensor y);
 
   const std::unique_ptr<CudaContext> context_;
+  const bool winograd_;
   Recorder recorder_{context_.get()};
   const std::unique_ptr<LinearPlans> linear_plans_;
   const std::unique_ptr<BatchedProducts> batched_products_;

@@ -8,22 +8,17 @@
 #include "kernels/cuda/cast.h"
 #include "kernels/cuda/conv_gather.h"
 #include "kernels/cuda/conv_layout.h"
+#include "kernels/cuda/conv_operands.h"
 #include "kernels/cuda/conv_tile.h"
 #include "kernels/cuda/cuda_device.h"
 #include "kernels/cuda/cuda_error.h"
 #include "kernels/cuda/op_scratch.h"
+#include "kernels/cuda/winograd_transform.h"
 #include "kernels/op_check.h"
 #include "kernels/status_macros.h"
 
 namespace ltx::cuda {
 namespace {
-
-struct CudaConv final : public PreparedWeight {
-  Tensor weight;  // [taps, N, C]
-  Tensor bias;    // f32 [N] or undefined
-  DType dtype = DType::kF32;
-  bool transposed = false;
-};
 
 absl::StatusOr<const CudaConv*> PreparedFor(absl::string_view operation, const Tensor& x,
                                             const ConvWeight& weight, bool transposed) {
@@ -102,8 +97,7 @@ bool SuitsTiles(const ConvGatherTask& task) {
 
 /// The form of a convolution for the tensor cores, if that is how `gpu` computes it.
 std::optional<ConvTileTask> TilesFor(const cudaDeviceProp& gpu, const ConvGatherTask& task) {
-  // The tile kernel's instructions are those of compute capability 9.0 and of no other.
-  if (gpu.major != 9 || gpu.minor != 0 || !SuitsTiles(task)) return std::nullopt;
+  if (!IsHopper(gpu) || !SuitsTiles(task)) return std::nullopt;
   const ConvTileTask tile = TileTaskFor(task);
   if (!FitsConvTile(tile)) return std::nullopt;
   return tile;
@@ -150,11 +144,20 @@ absl::StatusOr<ConvWeight> CudaDevice::PackConv(const Tensor& weight, const Tens
   task.out_stride = task.taps * (transposed ? 1 : task.channels);
   task.in_stride = task.taps * (transposed ? task.out_channels : 1);
   task.bf16 = conv->dtype == DType::kBF16;
+  conv->winograd = winograd_ && IsHopper(context_->properties()) && task.bf16 && !transposed &&
+                   result.kernel == Shape({3, 3, 3}) &&
+                   WinogradPays(task.channels, task.out_channels);
+  const int64_t block = task.taps / 3 * task.out_channels * task.channels;
   LTX_ASSIGN_OR_RETURN(conv->weight,
-                       Allocate({task.taps, task.out_channels, task.channels}, conv->dtype, owner));
+                       Allocate({conv->winograd ? task.taps / 3 * kWinogradBlocks : task.taps,
+                                 task.out_channels, task.channels},
+                                conv->dtype, owner));
   task.weight = weight.raw();
   task.out = conv->weight.raw();
   LTX_RETURN_IF_CUDA_ERROR(LaunchPackConvWeight(task, context_->stream()));
+  if (conv->winograd) {
+    LTX_RETURN_IF_CUDA_ERROR(LaunchWinogradWeight({conv->weight.raw(), block}, context_->stream()));
+  }
   if (bias.defined()) {
     LTX_ASSIGN_OR_RETURN(conv->bias, Allocate(bias.shape(), DType::kF32, owner));
     LaunchCast(bias.raw(), bias.dtype(), conv->bias.raw(), DType::kF32, bias.num_elements(),
@@ -176,29 +179,35 @@ absl::StatusOr<ConvWeight> CudaDevice::PrepareConvTranspose1d(const Tensor& weig
   return PackConv(weight, bias, /*transposed=*/true, owner);
 }
 
-absl::StatusOr<Tensor> CudaDevice::Conv(const Tensor& x, const ConvWeight& weight,
-                                        const ConvOptions& options) {
-  LTX_ASSIGN_OR_RETURN(const CudaConv* conv, PreparedFor("Conv", x, weight, /*transposed=*/false));
+absl::StatusOr<ConvOperands> CheckConv(absl::string_view operation, const Tensor& x,
+                                       const ConvWeight& weight, const ConvOptions& options) {
+  ConvOperands operands;
+  LTX_ASSIGN_OR_RETURN(operands.conv, PreparedFor(operation, x, weight, /*transposed=*/false));
   const int spatial = weight.kernel.rank();
-  std::array<GatherAxis, 3> axes;
-  Shape shape = x.shape();
+  operands.shape = x.shape();
   for (int i = 0; i < spatial; ++i) {
     auto placed = MakeConvAxis(i, x.dim(i + 1), weight.kernel.dim(i), options.axes[i]);
-    if (!placed.ok()) return OperandError("Conv", placed.status().message(), {&x});
-    axes[3 - spatial + i] = GatherAxisOf(*placed);
-    shape.set_dim(i + 1, placed->output);
+    if (!placed.ok()) return OperandError(operation, placed.status().message(), {&x});
+    operands.axes[3 - spatial + i] = *placed;
+    operands.shape.set_dim(i + 1, placed->output);
   }
-  shape.set_dim(-1, weight.out_channels);
+  operands.shape.set_dim(-1, weight.out_channels);
   const Tensor& residual = options.residual;
-  if (residual.defined() && (residual.shape() != shape || residual.dtype() != x.dtype())) {
-    return OperandError("Conv", absl::StrCat("residual must be ", shape.ToString()),
+  if (residual.defined() && (residual.shape() != operands.shape || residual.dtype() != x.dtype())) {
+    return OperandError(operation, absl::StrCat("residual must be ", operands.shape.ToString()),
                         {&x, &residual});
   }
-  LTX_ASSIGN_OR_RETURN(Tensor y, Allocate(shape, x.dtype(), MemoryOwner::kActivations));
+  return operands;
+}
+
+absl::StatusOr<Tensor> CudaDevice::Conv(const Tensor& x, const ConvWeight& weight,
+                                        const ConvOptions& options) {
+  LTX_ASSIGN_OR_RETURN(const ConvOperands operands, CheckConv("Conv", x, weight, options));
+  LTX_ASSIGN_OR_RETURN(Tensor y, Allocate(operands.shape, x.dtype(), MemoryOwner::kActivations));
   if (y.num_elements() == 0) return y;
-  ConvGatherTask task = GatherTaskFor(x, *conv, weight, y);
-  task.axes = axes;
-  task.residual = residual.raw();
+  ConvGatherTask task = GatherTaskFor(x, *operands.conv, weight, y);
+  for (int i = 0; i < 3; ++i) task.axes[i] = GatherAxisOf(operands.axes[i]);
+  task.residual = options.residual.raw();
   task.activation = options.activation;
   LTX_RETURN_IF_ERROR(RunConv(task));
   return y;

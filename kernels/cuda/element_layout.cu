@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "kernels/cuda/layout.h"
 #include "kernels/cuda/row_copy.cuh"
 #include "kernels/dispatch_width.h"
@@ -128,6 +130,71 @@ void LaunchTranspose(const void* from, const Axes& axes, int dense, int64_t elem
   });
 }
 
+/// Any order of axes, an element at a time: a thread makes one packet of the result and steps
+/// through the axes as an odometer does. The axes are the last of `axes.of`, the others have one
+/// element.
+template <typename T>
+__global__ void __launch_bounds__(kMapThreads)
+    GatherKernel(const T* from, T* to, int64_t elements, const __grid_constant__ Axes axes) {
+  constexpr int kCount = kPacketSize<T>;
+  const int64_t first = (int64_t{blockIdx.x} * kMapThreads + threadIdx.x) * kCount;
+  if (first >= elements) return;
+  int64_t index[kMaxCopyAxes];
+  int64_t offset = 0;
+  int64_t rest = first;
+#pragma unroll
+  for (int i = kMaxCopyAxes - 1; i >= 0; --i) {
+    const Division at = Divide(rest, axes.of[i].extent);
+    index[i] = at.remainder;
+    offset += at.remainder * axes.of[i].stride;
+    rest = at.quotient;
+  }
+  Packet<T, kCount> packet;
+#pragma unroll
+  for (int k = 0; k < kCount; ++k) {
+    if (first + k < elements) packet.values[k] = from[offset];
+    bool carries = true;
+#pragma unroll
+    for (int i = kMaxCopyAxes - 1; i >= 0; --i) {
+      if (!carries) continue;
+      offset += axes.of[i].stride;
+      carries = ++index[i] == axes.of[i].extent;
+      if (!carries) continue;
+      offset -= axes.of[i].extent * axes.of[i].stride;
+      index[i] = 0;
+    }
+  }
+  if (first + kCount <= elements) {
+    *reinterpret_cast<Packet<T, kCount>*>(to + first) = packet;
+    return;
+  }
+#pragma unroll
+  for (int k = 0; k < kCount; ++k) {
+    if (first + k < elements) to[first + k] = packet.values[k];
+  }
+}
+
+void LaunchGather(const void* from, const Axes& axes, int64_t elements, int64_t element_bytes,
+                  void* to, cudaStream_t stream) {
+  Axes last;
+  const int unused = kMaxCopyAxes - axes.count;
+  for (int i = 0; i < axes.count; ++i) last.of[unused + i] = axes.of[i];
+  last.count = kMaxCopyAxes;
+  DispatchWidth(element_bytes, [&](auto zero) {
+    using T = decltype(zero);
+    const int64_t per_block = int64_t{kMapThreads} * kPacketSize<T>;
+    const auto blocks = static_cast<unsigned>((elements + per_block - 1) / per_block);
+    GatherKernel<<<blocks, kMapThreads, 0, stream>>>(static_cast<const T*>(from),
+                                                     static_cast<T*>(to), elements, last);
+  });
+}
+
+/// Whether a transposition fills at least a quarter of its tiles.
+bool FillsTiles(int64_t lines, int64_t last) {
+  constexpr int64_t kEdge = kTile;
+  return std::min(lines, kEdge) * std::min(last, kEdge) * 4 >= kEdge * kEdge;
+}
+
 struct Parts {
   const void* of[kMaxInterleaveParts];
 };
@@ -141,6 +208,73 @@ __global__ void __launch_bounds__(kMapThreads)
   const Division at = Divide(i, parts_count);
   to[at.quotient * stride + offset + at.remainder] =
       static_cast<const T*>(parts.of[at.remainder])[at.quotient];
+}
+
+/// Shared memory of one block of InterleaveTileKernel.
+constexpr int64_t kInterleaveTileBytes = 32768;
+/// Elements of each part that a tile has, at least, for its reads to be worth it.
+constexpr int64_t kLeastInterleaveRow = 32;
+
+/// A block takes `row` elements of every part: it reads each part's as they lie and writes all of
+/// them as they lie in the result. Rows are `pitch` apart in shared memory, an odd number of words.
+template <typename T>
+__global__ void __launch_bounds__(kMapThreads)
+    InterleaveTileKernel(const __grid_constant__ Parts parts, int count, int64_t elements, int row,
+                         int pitch, T* to) {
+  constexpr int kCount = kPacketSize<T>;
+  __shared__ T values[kInterleaveTileBytes / sizeof(T)];
+  const int64_t begin = int64_t{blockIdx.x} * row;
+  const auto here = static_cast<int>(min(int64_t{row}, elements - begin));
+  const int packets = (here + kCount - 1) / kCount;
+  for (int i = static_cast<int>(threadIdx.x); i < count * packets; i += kMapThreads) {
+    const int part = i / packets;
+    const int at = i % packets * kCount;
+    const T* const from = static_cast<const T*>(parts.of[part]) + begin + at;
+    T* const kept = values + part * pitch + at;
+    if (at + kCount <= here) {
+      const auto packet = *reinterpret_cast<const Packet<T, kCount>*>(from);
+#pragma unroll
+      for (int k = 0; k < kCount; ++k) kept[k] = packet.values[k];
+    } else {
+      for (int k = 0; at + k < here; ++k) kept[k] = from[k];
+    }
+  }
+  __syncthreads();
+  const int total = here * count;
+  T* const out = to + begin * count;
+  for (int i = static_cast<int>(threadIdx.x) * kCount; i < total; i += kMapThreads * kCount) {
+    int part = i % count;
+    int at = i / count;
+    Packet<T, kCount> packet;
+#pragma unroll
+    for (int k = 0; k < kCount; ++k) {
+      if (i + k < total) packet.values[k] = values[part * pitch + at];
+      if (++part < count) continue;
+      part = 0;
+      ++at;
+    }
+    if (i + kCount <= total) {
+      *reinterpret_cast<Packet<T, kCount>*>(out + i) = packet;
+    } else {
+      for (int k = 0; i + k < total; ++k) out[i + k] = packet.values[k];
+    }
+  }
+}
+
+/// False if the tiles do not suit the sizes or addresses.
+template <typename T>
+bool LaunchInterleaveTiles(const Parts& parts, int count, int64_t elements, T* to,
+                           cudaStream_t stream) {
+  bool aligned = IsAligned16(to);
+  for (int i = 0; i < count; ++i) aligned = aligned && IsAligned16(parts.of[i]);
+  constexpr int64_t kPad = sizeof(T) < 4 ? 4 / sizeof(T) : 1;
+  const int64_t row = (kInterleaveTileBytes / static_cast<int64_t>(sizeof(T)) / count - kPad) /
+                      kLeastInterleaveRow * kLeastInterleaveRow;
+  if (!aligned || row < kLeastInterleaveRow) return false;
+  const auto blocks = static_cast<unsigned>((elements + row - 1) / row);
+  InterleaveTileKernel<<<blocks, kMapThreads, 0, stream>>>(
+      parts, count, elements, static_cast<int>(row), static_cast<int>(row + kPad), to);
+  return true;
 }
 
 /// Shared memory of one block of DepthToSpaceKernel.
@@ -207,9 +341,14 @@ void LaunchPermute(const void* from, std::array<CopyAxis, kMaxCopyAxes> axes, in
   if (elements == 0) return;
   Axes simple = Simplified(axes, count);
   if (simple.count > 0 && simple.of[simple.count - 1].stride != 1) {
+    const int64_t last = simple.of[simple.count - 1].extent;
     for (int i = 0; i < simple.count - 1; ++i) {
-      if (simple.of[i].stride != 1) continue;
+      if (simple.of[i].stride != 1 || !FillsTiles(simple.of[i].extent, last)) continue;
       LaunchTranspose(from, simple, i, element_bytes, to, stream);
+      return;
+    }
+    if (IsAligned16(to)) {
+      LaunchGather(from, simple, elements, element_bytes, to, stream);
       return;
     }
   }
@@ -234,8 +373,11 @@ void LaunchInterleave(const std::array<const void*, kMaxInterleaveParts>& parts,
   for (int i = 0; i < kMaxInterleaveParts; ++i) pointers.of[i] = parts[i];
   const auto blocks = static_cast<unsigned>((total + kMapThreads - 1) / kMapThreads);
   DispatchWidth(element_bytes, [&](auto zero) {
+    auto* const result = static_cast<decltype(zero)*>(to);
+    const bool whole = stride == count && offset == 0;
+    if (whole && LaunchInterleaveTiles(pointers, count, elements, result, stream)) return;
     InterleaveKernel<<<blocks, kMapThreads, 0, stream>>>(pointers, count, total, stride, offset,
-                                                         static_cast<decltype(zero)*>(to));
+                                                         result);
   });
 }
 

@@ -78,6 +78,77 @@ __device__ __forceinline__ void CopyBox(uint32_t target, const CUtensorMap* map,
       : "memory");
 }
 
+/// The same for four coordinates, to the same place in both blocks of a cluster: either block's
+/// barrier, at the place of `barrier` in it, is told of the bytes.
+__device__ __forceinline__ void CopyBoxToPair(uint32_t target, const CUtensorMap* map,
+                                              uint32_t barrier, int c0, int c1, int c2, int c3) {
+  constexpr uint16_t kBothBlocks = 3;
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes"
+      ".multicast::cluster [%0], [%1, {%3, %4, %5, %6}], [%2], %7;" ::"r"(target),
+      "l"(map), "r"(barrier), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "h"(kBothBlocks)
+      : "memory");
+}
+__device__ __forceinline__ void CopyBox(uint32_t target, const CUtensorMap* map, uint32_t barrier,
+                                        int c0, int c1, int c2, int c3) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes"
+      " [%0], [%1, {%3, %4, %5, %6}], [%2];" ::"r"(target),
+      "l"(map), "r"(barrier), "r"(c0), "r"(c1), "r"(c2), "r"(c3)
+      : "memory");
+}
+/// From shared to global memory. Writes of threads come before it only after FenceCopyEngine.
+__device__ __forceinline__ void StoreBox(uint32_t source, const CUtensorMap* map, int c0, int c1,
+                                         int c2, int c3) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%2, %3, %4, %5}], [%1];" ::"l"(
+          map),
+      "r"(source), "r"(c0), "r"(c1), "r"(c2), "r"(c3)
+      : "memory");
+}
+/// Waits until the copy engine has read all that the calling thread told it to store.
+__device__ __forceinline__ void WaitForStores() {
+  asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+  asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+}
+/// Makes the thread's writes to shared memory visible to the copy engine.
+__device__ __forceinline__ void FenceCopyEngine() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+/// Four bytes of shared memory.
+__device__ __forceinline__ uint32_t LoadShared(uint32_t address) {
+  uint32_t value;
+  asm volatile("ld.shared.b32 %0, [%1];" : "=r"(value) : "r"(address) : "memory");
+  return value;
+}
+__device__ __forceinline__ void StoreShared(uint32_t address, uint32_t value) {
+  asm volatile("st.shared.b32 [%0], %1;" ::"r"(address), "r"(value) : "memory");
+}
+
+/// Place of the block in its cluster.
+__device__ __forceinline__ uint32_t ClusterRank() {
+  uint32_t rank;
+  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  return rank;
+}
+/// Waits for every thread of the cluster that still runs.
+__device__ __forceinline__ void SyncCluster() {
+  asm volatile("barrier.cluster.arrive.release;" ::: "memory");
+  asm volatile("barrier.cluster.wait.acquire;" ::: "memory");
+}
+/// Arrives at the barrier in the same place of another block of the cluster.
+__device__ __forceinline__ void ArriveAt(uint32_t barrier, uint32_t rank) {
+  asm volatile(
+      "{\n"
+      ".reg .b32 remote;\n"
+      "mapa.shared::cluster.u32 remote, %0, %1;\n"
+      "mbarrier.arrive.shared::cluster.b64 _, [remote];\n"
+      "}\n" ::"r"(barrier),
+      "r"(rank)
+      : "memory");
+}
+
 /// Asks for the line of an address to be brought into the L2 cache.
 __device__ __forceinline__ void PrefetchLine(const void* address) {
   asm volatile("prefetch.global.L2 [%0];" ::"l"(address));

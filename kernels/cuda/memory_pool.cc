@@ -17,6 +17,8 @@ constexpr int64_t kSmallSegment = int64_t{8} << 20;
 /// Requests up to this size come in segments of kMediumSegment, larger ones in their own.
 constexpr int64_t kMediumRequest = int64_t{16} << 20;
 constexpr int64_t kMediumSegment = int64_t{32} << 20;
+/// A pool that grows does so by this part of itself.
+constexpr int64_t kGrowthShare = 8;
 /// The driver maps memory in pages of this size.
 constexpr int64_t kPage = int64_t{2} << 20;
 
@@ -56,8 +58,17 @@ MemoryPool::Blocks::iterator MemoryPool::FindFree(int64_t bytes, Lane lane) {
 }
 
 absl::StatusOr<MemoryPool::Blocks::iterator> MemoryPool::AddSegment(int64_t bytes, Lane lane) {
-  const int64_t segment_bytes = SegmentBytes(bytes);
-  LTX_ASSIGN_OR_RETURN(void* const memory, memory_->Allocate(segment_bytes));
+  const int64_t least = SegmentBytes(bytes);
+  const int64_t growth =
+      least == kSmallSegment
+          ? 0
+          : std::min(usage_.reserved_bytes / kGrowthShare / kPage * kPage, largest_growth_);
+  int64_t segment_bytes = std::max(least, growth);
+  LTX_ASSIGN_OR_RETURN(void* memory, memory_->Allocate(segment_bytes));
+  if (memory == nullptr && segment_bytes > least) {
+    segment_bytes = least;
+    LTX_ASSIGN_OR_RETURN(memory, memory_->Allocate(segment_bytes));
+  }
   if (memory == nullptr) return blocks_.end();
   auto* const segment = static_cast<char*>(memory);
   segments_[segment] = segment_bytes;

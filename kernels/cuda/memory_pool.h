@@ -28,8 +28,11 @@ class MemoryPool {
  public:
   using Lane = int;
 
-  /// `memory` must outlive the pool.
-  explicit MemoryPool(DeviceMemory* memory) : memory_(memory) {}
+  /// `memory` must outlive the pool. With a `largest_growth`, new segments are an eighth of what
+  /// the pool holds, up to that size, or what is asked for if that is more or there is no more to
+  /// be had: getting a segment takes a driver some tenths of a millisecond.
+  explicit MemoryPool(DeviceMemory* memory, int64_t largest_growth = 0)
+      : memory_(memory), largest_growth_(largest_growth) {}
   /// Frees all segments; every block must have been given back.
   ~MemoryPool();
   MemoryPool(const MemoryPool&) = delete;
@@ -79,6 +82,7 @@ class MemoryPool {
   uint64_t& Seen(Lane lane, Lane other) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   DeviceMemory* const memory_;
+  const int64_t largest_growth_;
   mutable absl::Mutex mutex_;
   /// All blocks by address; neighbours of one segment are neighbours here.
   Blocks blocks_ ABSL_GUARDED_BY(mutex_);

@@ -50,6 +50,27 @@ TEST_F(MemoryPoolTest, ABlockIsReusedInItsLane) {
   EXPECT_EQ(memory_.held(), 100 * kMiB);
 }
 
+TEST_F(MemoryPoolTest, APoolThatGrowsAsksForAPartOfItself) {
+  MemoryPool pool(&memory_, /*largest_growth=*/24 * kMiB);
+  std::vector<void*> blocks;
+  const auto take = [&] { blocks.push_back(pool.Take(18 * kMiB).value()); };
+  // An eighth of nothing is nothing.
+  take();
+  EXPECT_EQ(memory_.held(), 18 * kMiB);
+  blocks.push_back(pool.Take(150 * kMiB).value());
+  // An eighth in whole pages of 2 MiB: of 168, 188 and 210 MiB, the last cut to the limit.
+  take();
+  EXPECT_EQ(memory_.held(), (168 + 20) * kMiB);
+  take();
+  EXPECT_EQ(memory_.held(), (188 + 22) * kMiB);
+  take();
+  EXPECT_EQ(memory_.held(), (210 + 24) * kMiB);
+  // There is no room for 24 MiB, but for what is asked for.
+  take();
+  EXPECT_EQ(memory_.held(), (234 + 18) * kMiB);
+  for (void* const block : blocks) pool.Give(block);
+}
+
 TEST_F(MemoryPoolTest, SmallBlocksShareASegmentAndAreAligned) {
   std::vector<void*> blocks;
   for (int i = 0; i < 100; ++i) blocks.push_back(Take(1 + i));

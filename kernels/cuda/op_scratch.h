@@ -1,6 +1,9 @@
 #ifndef LTX_KERNELS_CUDA_OP_SCRATCH_H_
 #define LTX_KERNELS_CUDA_OP_SCRATCH_H_
 
+#include <cstdint>
+#include <optional>
+
 #include "kernels/cuda/batched_product.h"
 #include "kernels/cuda/context.h"
 #include "kernels/cuda/cudnn_attention.h"
@@ -16,15 +19,17 @@ class CudaOpScratch final : public OpScratch {
  public:
   /// All must outlive this.
   CudaOpScratch(CudaContext* context, LinearPlans* linear_plans, BatchedProducts* batched_products,
-                const CudnnAttention* cudnn_attention)
+                const CudnnAttention* cudnn_attention, bool winograd)
       : context_(context),
         linear_plans_(linear_plans),
         batched_products_(batched_products),
-        cudnn_attention_(cudnn_attention) {}
+        cudnn_attention_(cudnn_attention),
+        winograd_(winograd) {}
 
   /// Until a product has run for the first time, with what it takes to choose its algorithm.
   int64_t Linear(const LinearSize& size) const override;
   int64_t Conv(const ConvSize& size) const override;
+  std::optional<int64_t> NormConv(const NormConvSize& size) const override;
   /// Of attention by cuDNN, the most that any plan so far has needed: only a plan knows, and plans
   /// are slow to make.
   int64_t Attention(const AttentionSize& size) const override;
@@ -35,6 +40,7 @@ class CudaOpScratch final : public OpScratch {
   LinearPlans* const linear_plans_;
   BatchedProducts* const batched_products_;
   const CudnnAttention* const cudnn_attention_;
+  const bool winograd_;
 };
 
 }  // namespace ltx::cuda

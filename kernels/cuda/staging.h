@@ -6,19 +6,24 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "kernels/cuda/copy_team.h"
 
 namespace ltx::cuda {
 
-/// Copies between ordinary host memory and the device through two halves of pinned memory: while
-/// one half travels, the other is filled or emptied. Small uploads share a half and do not wait.
+/// Copies between ordinary host memory and the device through pinned memory, by several threads:
+/// one core alone fills pinned memory at a fraction of the rate of the bus. Each thread has two
+/// buffers; while one travels, it fills or empties the other. Small uploads share a buffer and do
+/// not wait.
 class Staging {
  public:
-  /// Pins twice `half_bytes`. RESOURCE_EXHAUSTED if the host has no such memory to pin.
-  static absl::StatusOr<std::unique_ptr<Staging>> Create(int64_t half_bytes);
+  /// Pins the buffers. RESOURCE_EXHAUSTED if the host has no such memory to pin.
+  static absl::StatusOr<std::unique_ptr<Staging>> Create();
   ~Staging();
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
@@ -29,22 +34,32 @@ class Staging {
   absl::Status Download(const void* from, absl::Span<uint8_t> to, cudaStream_t stream);
 
  private:
-  struct Half {
+  struct Buffer {
     uint8_t* data = nullptr;
     int64_t used = 0;
-    /// Recorded behind the last copy that reads or writes the half.
+    /// Recorded behind the last copy that reads or writes the buffer.
     cudaEvent_t done = nullptr;
   };
+  /// The two buffers of one thread.
+  struct Lane {
+    std::array<Buffer, 2> buffers;
+    int current = 0;
+  };
 
-  explicit Staging(int64_t half_bytes) : half_bytes_(half_bytes) {}
+  Staging();
   /// Makes all copies one sequence, whichever streams they are issued to.
   absl::Status Follow(cudaStream_t stream);
-  /// Turns to the other half once its last copy is done.
-  absl::Status Turn(cudaStream_t stream);
+  /// Calls copy(lane, begin, end) for pieces of [0, bytes), each a buffer's size at most, by as
+  /// many threads as that is worth. The first error.
+  absl::Status ForPieces(int64_t bytes,
+                         absl::FunctionRef<absl::Status(Lane&, int64_t, int64_t)> copy);
+  /// The lane's buffer with room for `bytes`: the current one, or the other once its last copy is
+  /// done.
+  static absl::StatusOr<Buffer*> Room(Lane& lane, int64_t bytes, cudaStream_t stream);
 
-  const int64_t half_bytes_;
-  std::array<Half, 2> halves_;
-  int current_ = 0;
+  /// Threads and, for each of them, a lane.
+  CopyTeam team_;
+  std::vector<Lane> lanes_;
   /// Of the last copy, and what makes another stream wait for it.
   cudaStream_t stream_ = nullptr;
   cudaEvent_t switched_ = nullptr;

@@ -65,6 +65,8 @@ class ConditionServiceTest : public ::testing::Test {
     if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now());
     server_.reset();
     conditions_.reset();
+    // The store may go now: no upload that was cut off is still about to give its room back.
+    EXPECT_EQ(store_ == nullptr ? 0 : store_->Read().uploads, 0);
     store_.reset();
     EXPECT_EQ(ledger_.Read().total.live_bytes, 0);
   }

@@ -19,8 +19,11 @@ namespace {
 constexpr int64_t kMinGrowthBytes = 64 * 1024;
 
 absl::Status Full(const std::string& message, const std::string& value, const std::string& legal) {
-  return pipeline::WithDetail(absl::ResourceExhaustedError(message),
-                              {std::string(kReasonConditionStoreFull), "", value, legal});
+  absl::Status status =
+      pipeline::WithDetail(absl::ResourceExhaustedError(message),
+                           {std::string(kReasonConditionStoreFull), "", value, legal});
+  AttachQuotaFailure("conditions", absl::StrCat("need ", value, ", may have ", legal), &status);
+  return status;
 }
 
 }  // namespace
@@ -81,11 +84,8 @@ absl::Status ConditionStore::Reserve(Upload* upload, int64_t bytes) {
                                  "the upload needs ", need, " bytes; tenant ", upload->tenant_,
                                  " may hold ", have, ", uploads under way included")),
                              {std::string(kReasonTenantQuota), "", need, have});
-    google::rpc::QuotaFailure quota;
-    google::rpc::QuotaFailure::Violation* const violation = quota.add_violations();
-    violation->set_subject(absl::StrCat("tenant:", upload->tenant_, "/condition_bytes"));
-    violation->set_description(absl::StrCat("need ", need, ", may hold ", have));
-    AttachRpcDetail(quota, &status);
+    AttachQuotaFailure(absl::StrCat("tenant:", upload->tenant_, "/condition_bytes"),
+                       absl::StrCat("need ", need, ", may hold ", have), &status);
     return status;
   }
   while (totals_.stored_bytes + totals_.reserved_bytes + bytes > options_.budget_bytes) {

@@ -130,6 +130,8 @@ void ConditionUpload::OnCancel() {
 }
 
 void ConditionUpload::OnDone() {
+  // Before the service may end: its end is all that the store's waits for.
+  upload_.reset();
   service_->Forget(this);
   delete this;
 }

@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "kernels/status_macros.h"
 #include "server/governor/plan_cost.h"
+#include "server/reasons.h"
 
 namespace ltx::server {
 namespace {
@@ -30,6 +33,11 @@ absl::StatusOr<std::unique_ptr<Governor>> Governor::Create(const pipeline::Model
 }
 
 int64_t Governor::HeldBytes() const {
+  const pipeline::FusedCache* const fused = model_->fused_cache();
+  return ActivationBytes() + (fused == nullptr ? 0 : fused->stats().bytes_in_use);
+}
+
+int64_t Governor::ActivationBytes() const {
   const MemoryLedger::Snapshot now = model_->device().ledger().Read();
   int64_t held = 0;
   for (int i = 0; i < kMemoryOwnerCount; ++i) {
@@ -51,9 +59,28 @@ int64_t Governor::ResidentBytes() const {
   return resident;
 }
 
+int64_t Governor::ExpectedBytes(const GovernorPlan& plan, pipeline::Phase phase,
+                                int64_t fused_bytes) const {
+  int64_t others = 0;
+  for (const pipeline::PhaseMemory& memory : plan.memory) {
+    if (memory.phase != phase) continue;
+    others = std::max(
+        others, memory.peak_bytes - memory.by_owner[static_cast<int>(MemoryOwner::kWeightsDit)]);
+  }
+  return ResidentBytes() + others + fused_bytes;
+}
+
+int64_t Governor::FusedRoom(const GovernorPlan& plan, pipeline::Phase phase,
+                            int64_t activation_bytes) const {
+  if (options_.device_bytes == 0) return std::numeric_limits<int64_t>::max();
+  return std::max<int64_t>(
+      0, options_.device_bytes - activation_bytes - ExpectedBytes(plan, phase, 0));
+}
+
 absl::StatusOr<GovernorPlan> Governor::Project(const pipeline::GenerationRequest& request) {
   LTX_ASSIGN_OR_RETURN(const pipeline::PlanProjection projection, projector_->Project(request));
   GovernorPlan plan;
+  plan.request = request;
   plan.parameters = projection.parameters;
   plan.memory = projection.phases;
   plan.demand.geometry = {request.width, request.height, request.num_frames};
@@ -98,13 +125,41 @@ Supply Governor::Complete(Supply supply) const {
   return supply;
 }
 
+absl::StatusOr<GovernorPlan> Governor::WeighAs(const pipeline::GenerationRequest& request,
+                                               const Rung* rung, const Lease& lease,
+                                               const Supply& supply) {
+  LTX_ASSIGN_OR_RETURN(GovernorPlan plan, Project(request));
+  plan.budgets = BudgetsOf(rung, lease, options_.device_bytes);
+  plan.verdict = Decide(options_.ladder, lease, plan.demand, supply);
+  return plan;
+}
+
+absl::StatusOr<GovernorPlan> Governor::Fit(const pipeline::GenerationRequest& request,
+                                           const Rung* rung, const Lease& lease,
+                                           const Supply& supply) {
+  LTX_ASSIGN_OR_RETURN(GovernorPlan plan, WeighAs(request, rung, lease, supply));
+  const bool too_large =
+      plan.verdict.decision == Decision::kRefuse && plan.verdict.reason == kReasonMemoryProjection;
+  const bool may_split = plan.parameters.guidance.has_value() &&
+                         plan.parameters.guidance->batched &&
+                         request.guidance_batching == pipeline::GuidanceBatching::kAuto;
+  if (!too_large || !may_split) return plan;
+  pipeline::GenerationRequest split = request;
+  split.guidance_batching = pipeline::GuidanceBatching::kSequential;
+  LTX_ASSIGN_OR_RETURN(GovernorPlan sequential, WeighAs(split, rung, lease, supply));
+  if (sequential.verdict.reason == kReasonMemoryProjection) return plan;
+  sequential.notes.push_back(
+      absl::StrCat("guidance passes follow each other: as one batch they would need ",
+                   plan.verdict.projected, ", allowed are ", plan.verdict.allowed));
+  return sequential;
+}
+
 absl::StatusOr<GovernorPlan> Governor::Weigh(const pipeline::GenerationRequest& request,
                                              const Lease& lease, Supply supply) {
   supply = Complete(supply);
-  LTX_ASSIGN_OR_RETURN(GovernorPlan plan, Project(request));
-  plan.budgets =
-      BudgetsOf(options_.ladder.RungFor(plan.demand.geometry), lease, options_.device_bytes);
-  plan.verdict = Decide(options_.ladder, lease, plan.demand, supply);
+  const Rung* const own =
+      options_.ladder.RungFor({request.width, request.height, request.num_frames});
+  LTX_ASSIGN_OR_RETURN(GovernorPlan plan, Fit(request, own, lease, supply));
   if (plan.verdict.decision == Decision::kRefuse) {
     plan.verdict.largest_rung = LargestFittingRung(
         options_.ladder, lease, supply, [&](const Rung& rung) -> std::optional<Demand> {
@@ -126,10 +181,7 @@ absl::StatusOr<GovernorPlan> Governor::WeighRung(const Rung& rung,
     of_rung.width = rung.geometry.width;
     of_rung.height = rung.geometry.height;
   }
-  LTX_ASSIGN_OR_RETURN(GovernorPlan plan, Project(of_rung));
-  plan.budgets = BudgetsOf(&rung, lease, options_.device_bytes);
-  plan.verdict = Decide(options_.ladder, lease, plan.demand, supply);
-  return plan;
+  return Fit(of_rung, &rung, lease, supply);
 }
 
 std::vector<GovernorPlan> Governor::WeighRungs(const pipeline::GenerationRequest& request,

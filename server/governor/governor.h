@@ -21,6 +21,10 @@ namespace ltx::server {
 
 /// A request weighed: what it needs, what it may have, and what follows.
 struct GovernorPlan {
+  /// As it was weighed: with what was left to the governor decided.
+  pipeline::GenerationRequest request;
+  /// What was decided and why, for people.
+  std::vector<std::string> notes;
   pipeline::EffectiveParameters parameters;
   Demand demand;
   Budgets budgets;
@@ -51,11 +55,21 @@ class Governor {
   int64_t device_bytes() const { return options_.device_bytes; }
   /// Ledger bytes that are there whether a job runs or not.
   int64_t ResidentBytes() const;
-  /// Ledger bytes that jobs hold at the moment.
+  /// Ledger bytes that jobs hold at the moment, transformers with an adapter included.
   int64_t HeldBytes() const;
+  /// Of those, what is theirs alone: a transformer may also be kept for the next job.
+  int64_t ActivationBytes() const;
+
+  /// How many bytes of transformers with an adapter may be on the device while a unit of `phase`
+  /// runs, its own included, beside `activation_bytes` of suspended jobs.
+  int64_t FusedRoom(const GovernorPlan& plan, pipeline::Phase phase,
+                    int64_t activation_bytes) const;
+  /// What the ledger should show at the peak of `phase` with `fused_bytes` of such transformers.
+  int64_t ExpectedBytes(const GovernorPlan& plan, pipeline::Phase phase, int64_t fused_bytes) const;
 
   /// Weighs a valid request. `supply` tells of the queue; device and held bytes are filled in here.
-  /// A refusal is a plan, too; an error is a request that the model cannot run.
+  /// A refusal is a plan, too; an error is a request that the model cannot run. Guidance passes
+  /// that would not fit as one batch follow each other, unless the request says which it wants.
   absl::StatusOr<GovernorPlan> Weigh(const pipeline::GenerationRequest& request, const Lease& lease,
                                      Supply supply);
 
@@ -79,6 +93,12 @@ class Governor {
  private:
   Governor(const pipeline::Model* model, Options options);
   absl::StatusOr<GovernorPlan> Project(const pipeline::GenerationRequest& request);
+  /// Project() and Decide() within the budgets of `rung`, which may be null.
+  absl::StatusOr<GovernorPlan> WeighAs(const pipeline::GenerationRequest& request, const Rung* rung,
+                                       const Lease& lease, const Supply& supply);
+  /// The same, with what the request leaves open decided so that it fits, if that is possible.
+  absl::StatusOr<GovernorPlan> Fit(const pipeline::GenerationRequest& request, const Rung* rung,
+                                   const Lease& lease, const Supply& supply);
   absl::StatusOr<GovernorPlan> WeighRung(const Rung& rung,
                                          const pipeline::GenerationRequest& request,
                                          const Lease& lease, const Supply& supply);

@@ -14,6 +14,7 @@
 #include "kernels/status_macros.h"
 #include "server/media_kind.h"
 #include "server/reasons.h"
+#include "server/rpc_details.h"
 
 namespace ltx::server {
 
@@ -37,11 +38,16 @@ absl::StatusOr<MediaInfo> ArtifactStore::Add(const std::string& job_id,
   absl::MutexLock lock(&mutex_);
   if (!MakeRoom(clip.bytes)) {
     unlink(clip.path.c_str());
-    return pipeline::WithDetail(
+    const int64_t room = options_.quota_bytes - bytes_;
+    absl::Status status = pipeline::WithDetail(
         absl::ResourceExhaustedError(absl::StrCat(
             "the clip of ", clip.bytes, " bytes does not fit into the artifact store: ", bytes_,
             " of ", options_.quota_bytes, " bytes hold clips that are still needed")),
-        {std::string(kReasonArtifactQuota), "", "", ""});
+        {std::string(kReasonArtifactQuota), "", absl::StrCat(clip.bytes),
+         absl::StrCat("at most ", room)});
+    AttachQuotaFailure("artifacts/bytes", absl::StrCat("need ", clip.bytes, ", may have ", room),
+                       &status);
+    return status;
   }
   Insert(std::move(clip));
   return info;

@@ -21,6 +21,8 @@ class FakeGeneration final : public Task {
     int units = 3;
     /// What a unit is said to cost.
     double unit_seconds = 1;
+    /// What the job is said to need before it is queued; 0: nobody knows.
+    double expected_seconds = 0;
     int64_t clip_bytes = 100;
     /// Called in every unit, from 1; may be empty.
     std::function<absl::Status(int unit)> run;

@@ -16,7 +16,6 @@
 #include "engine/pipeline/error_details.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
-#include "google/rpc/error_details.pb.h"
 #include "kernels/status_macros.h"
 #include "server/jobs/job_state.h"
 #include "server/reasons.h"
@@ -255,11 +254,8 @@ absl::Status JobManager::CheckQuota(const std::string& tenant) const {
                                                 " jobs waiting and running; it may have ", have)),
       {std::string(kReasonTenantQuota), "", absl::StrCat(open + 1),
        absl::StrCat("at most ", have)});
-  google::rpc::QuotaFailure quota;
-  google::rpc::QuotaFailure::Violation* const violation = quota.add_violations();
-  violation->set_subject(absl::StrCat("tenant:", tenant, "/jobs"));
-  violation->set_description(absl::StrCat("need ", open + 1, ", may have ", have));
-  AttachRpcDetail(quota, &status);
+  AttachQuotaFailure(absl::StrCat("tenant:", tenant, "/jobs"),
+                     absl::StrCat("need ", open + 1, ", may have ", have), &status);
   return status;
 }
 

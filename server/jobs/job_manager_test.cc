@@ -188,7 +188,10 @@ TEST_F(JobManagerTest, FinishedJobsSurviveAStart) {
 TEST_F(JobManagerTest, AfterACrashUnfinishedJobsAreLostNotForgotten) {
   const std::shared_ptr<Job> done = MustSubmit(Request());
   WaitFor(*done, v1::JOB_STATE_SUCCEEDED);
-  const std::shared_ptr<Job> running = MustSubmit(Request("running", "key"), Held());
+  const std::string outputs = MakeFolder();
+  v1::GenerateVideoRequest writing = Request("running", "key");
+  writing.set_output_path(outputs + "/clip.mp4");
+  const std::shared_ptr<Job> running = MustSubmit(writing, Held());
   WaitFor(*running, v1::JOB_STATE_RUNNING);
   const std::shared_ptr<Job> waiting = MustSubmit(Request("waiting"));
   // What a kill leaves, with a clip that was being written and one whose record was not.
@@ -197,6 +200,8 @@ TEST_F(JobManagerTest, AfterACrashUnfinishedJobsAreLostNotForgotten) {
   std::ofstream(crashed + "/artifacts/" + running->id() + ".mp4") << "whole, but not told of";
   std::ofstream(crashed + "/artifacts/x.mp4.part-1-2") << "half";
   std::ofstream(crashed + "/jobs/x.json.part-1-2") << "{";
+  std::ofstream(outputs + "/clip.mp4.part-1-2") << "half";
+  std::ofstream(outputs + "/other.mp4.part-1-2") << "not ours";
   Release();
   WaitFor(*waiting, v1::JOB_STATE_SUCCEEDED);
 
@@ -219,8 +224,9 @@ TEST_F(JobManagerTest, AfterACrashUnfinishedJobsAreLostNotForgotten) {
   EXPECT_THAT(
       ListFolder(crashed + "/jobs"),
       UnorderedElementsAre(done->id() + ".json", running->id() + ".json", waiting->id() + ".json"));
+  EXPECT_THAT(ListFolder(outputs), ElementsAre("other.mp4.part-1-2"));
   // Its client was told to come back: the key makes a new job.
-  EXPECT_NE(MustSubmit(Request("running", "key"))->id(), running->id());
+  EXPECT_NE(MustSubmit(writing)->id(), running->id());
   // Told once: the next start does not lose them again.
   Open(options);
   EXPECT_EQ((*manager_->Find(running->id()))->state(), v1::JOB_STATE_FAILED);
@@ -330,6 +336,42 @@ TEST_F(JobManagerTest, TheLastOwnerTakesTheJobAlong) {
   EXPECT_EQ(detached->state(), v1::JOB_STATE_QUEUED);
   Release();
   WaitFor(*detached, v1::JOB_STATE_SUCCEEDED);
+}
+
+TEST_F(JobManagerTest, ADetachedJobOutlivesTheDeadlineOfItsCall) {
+  const auto submit = [this](bool detach) {
+    JobManager::Submission submission;
+    submission.request = Request();
+    submission.request.set_detach(detach);
+    submission.tenant = "t";
+    submission.deadline = absl::Now() + absl::Milliseconds(500);
+    submission.make_task = [work = Held()](const std::string& id,
+                                           std::shared_ptr<GenerationSink> sink) {
+      return std::make_unique<FakeGeneration>(id, work, std::move(sink));
+    };
+    return manager_->Submit(std::move(submission)).value();
+  };
+  const std::shared_ptr<Job> detached = submit(true);
+  WaitFor(*detached, v1::JOB_STATE_RUNNING);
+  const std::shared_ptr<Job> waiting = submit(false);
+  // By then the deadline of the first has passed, too.
+  WaitFor(*waiting, v1::JOB_STATE_REFUSED);
+  Release();
+  WaitFor(*detached, v1::JOB_STATE_SUCCEEDED);
+}
+
+TEST_F(JobManagerTest, NoJobMayAskToWaitLongerThanTheServerLets) {
+  JobManagerOptions options = Options();
+  options.queue_timeout = absl::Milliseconds(500);
+  Open(options);
+  const std::shared_ptr<Job> running = MustSubmit(Request(), Held());
+  WaitFor(*running, v1::JOB_STATE_RUNNING);
+  v1::GenerateVideoRequest patient = Request();
+  patient.set_queue_timeout_seconds(3600);
+  const std::shared_ptr<Job> refused = MustSubmit(patient);
+  WaitFor(*refused, v1::JOB_STATE_REFUSED);
+  EXPECT_EQ(refused->Describe(true).error().reason(), kReasonQueueTimeout);
+  Release();
 }
 
 TEST_F(JobManagerTest, ListsInPagesNewestFirst) {

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
 
 #include "gmock/gmock.h"
@@ -68,6 +69,20 @@ TEST_F(RecordStoreTest, HalfWrittenFilesAreRemovedAndStrangersNamed) {
                                               HasSubstr("renamed.json: the record of job")));
   EXPECT_FALSE(Exists("x.json.part-1-2"));
   EXPECT_TRUE(Exists("torn.json"));
+}
+
+/// A crash amid writing must leave the old record whole: it is replaced, never written into.
+TEST_F(RecordStoreTest, ARecordIsReplacedAsAWhole) {
+  const RecordStore store(folder_);
+  ASSERT_TRUE(store.Save(Record("a", 1)).ok());
+  std::ifstream old(folder_ + "/a.json");
+  const std::string before((std::istreambuf_iterator<char>(old)), {});
+  ASSERT_NE(before, "");
+  ASSERT_TRUE(store.Save(Record("a", 2)).ok());
+  old.clear();
+  old.seekg(0);
+  EXPECT_EQ(std::string((std::istreambuf_iterator<char>(old)), {}), before);
+  EXPECT_EQ(store.Load().records[0].sequence(), 2u);
 }
 
 TEST_F(RecordStoreTest, AFolderThatIsGone) {

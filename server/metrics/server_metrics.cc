@@ -176,10 +176,12 @@ std::string ServerMetrics::Text() const {
       set("cache", cache);
       set("free", reading.free_bytes);
       families_->queue_depth.Set(reading.queue_depth);
-      CountUpTo(reading.prompt_cache_hits,
-                &families_->cache_hits.Add({{"cache", Label(kPromptCache)}}));
-      CountUpTo(reading.prompt_cache_misses,
-                &families_->cache_misses.Add({{"cache", Label(kPromptCache)}}));
+      const auto count = [this](absl::string_view name, uint64_t hits, uint64_t misses) {
+        CountUpTo(hits, &families_->cache_hits.Add({{"cache", Label(name)}}));
+        CountUpTo(misses, &families_->cache_misses.Add({{"cache", Label(name)}}));
+      };
+      count(kPromptCache, reading.prompt_cache_hits, reading.prompt_cache_misses);
+      count(kFusedCache, reading.fused_cache_hits, reading.fused_cache_misses);
     }
   }
   return prometheus::TextSerializer().Serialize(families_->registry.Collect());

@@ -14,6 +14,7 @@ namespace ltx::server {
 
 /// Caches that are counted, for the label `cache`.
 inline constexpr absl::string_view kPromptCache = "prompt";
+inline constexpr absl::string_view kFusedCache = "fused";
 inline constexpr absl::string_view kConditionCache = "condition";
 
 /// What a projection is about, for the label `kind`.
@@ -37,6 +38,9 @@ class ServerMetrics {
     /// Of the cache of prompts, since the start.
     uint64_t prompt_cache_hits = 0;
     uint64_t prompt_cache_misses = 0;
+    /// Of the transformers with an adapter.
+    uint64_t fused_cache_hits = 0;
+    uint64_t fused_cache_misses = 0;
   };
 
   ServerMetrics();

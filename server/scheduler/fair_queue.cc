@@ -73,7 +73,6 @@ void FairQueue::Push(WaitingJob job) {
   Tenant* const tenant = Find(job.tenant);
   index_[job.id] = {tenant, c, arrival};
   Unlink(tenant);
-  if (!tenant->active()) tenant->virtual_time = std::max(tenant->virtual_time, virtual_time_);
   tenant->waiting[c].emplace(arrival, std::move(job));
   Link(tenant);
   ++size_[c];

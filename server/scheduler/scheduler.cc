@@ -8,6 +8,7 @@
 #include "engine/pipeline/error_details.h"
 #include "kernels/status_macros.h"
 #include "server/reasons.h"
+#include "server/rpc_details.h"
 #include "server/scheduler/cancellation.h"
 
 namespace ltx::server {
@@ -25,10 +26,15 @@ bool WorthTelling(int told, int ahead) {
 }
 
 absl::Status QueueFull(JobClass job_class, int waiting) {
-  return pipeline::WithDetail(absl::ResourceExhaustedError(absl::StrCat(
-                                  "the queue is full: ", waiting, " jobs wait in class ",
-                                  JobClassName(job_class), ", and no more may")),
-                              {std::string(kReasonQueueFull), "", "", ""});
+  absl::Status status =
+      pipeline::WithDetail(absl::ResourceExhaustedError(
+                               absl::StrCat("the queue is full: ", waiting, " jobs wait in class ",
+                                            JobClassName(job_class), ", and no more may")),
+                           {std::string(kReasonQueueFull), "", absl::StrCat(waiting + 1),
+                            absl::StrCat("at most ", waiting)});
+  AttachQuotaFailure(absl::StrCat("queue/", JobClassName(job_class)),
+                     absl::StrCat("need ", waiting + 1, ", may have ", waiting), &status);
+  return status;
 }
 
 absl::Status WaitedTooLong() {

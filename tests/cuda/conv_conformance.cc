@@ -1,8 +1,10 @@
 #include <array>
+#include <cmath>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/host_copy.h"
 #include "kernels/status_macros.h"
 #include "tests/cuda/conformance.h"
 
@@ -12,6 +14,12 @@ namespace {
 constexpr DType kFloats[] = {DType::kF32, DType::kBF16};
 
 using Convolutions = ConformanceTest;
+
+/// Of a filter whose factors are rounded to bf16 after sums of two and three values: some two to
+/// three times the error of rounded inputs, relative to the root mean square of the results.
+Bound Filtered(DType dtype) {
+  return dtype == DType::kBF16 ? Bound{0x1p-7, 2.5e-2} : CloseSum(dtype);
+}
 
 struct ConvCase {
   const char* name;
@@ -97,6 +105,95 @@ TEST_F(Convolutions, Shapes) {
           const Bound twice = {2 * CloseSum(dtype).relative, 2 * CloseSum(dtype).absolute};
           Check("Conv residual " + at, operands, twice,
                 [&](Device& d, Operands t) { return op(d, t, true); });
+        }
+      }
+    }
+  }
+}
+
+/// Convolutions that the GPU may do with fewer products (Winograd's filtering along time), and what
+/// is done around them.
+struct NormConvCase {
+  const char* name;
+  Shape input;  ///< [B, T, H, W, C]
+  int64_t out;
+  AxisGeometry time;
+  std::array<int, 3> depth_to_space = {1, 1, 1};
+  bool drop = false;
+};
+
+std::vector<NormConvCase> NormConvCases() {
+  const AxisGeometry both = Axis(1, 1, 1, 1, PadMode::kReplicate);
+  const AxisGeometry causal = Axis(1, 1, 2, 0, PadMode::kReplicate);
+  return {
+      // Odd and even frames, tiles that are cut off on either side, an odd number of them.
+      {"even", {1, 4, 8, 16, 64}, 128, both},
+      {"odd", {1, 5, 16, 24, 64}, 128, both},
+      {"causal", {1, 3, 9, 21, 128}, 128, causal},
+      {"two_frames", {1, 2, 14, 24, 64}, 256, both},
+      {"one_frame", {1, 1, 14, 24, 64}, 128, both},
+      {"zeros_in_time", {1, 4, 8, 8, 64}, 128, Axis(1, 1, 1, 1)},
+      {"reflected_frames", {1, 4, 8, 8, 64}, 128, Axis(1, 1, 1, 1, PadMode::kReflect)},
+      {"fewer_frames", {1, 6, 8, 8, 64}, 128, Axis(1, 1, 0, 0)},
+      {"more_frames", {1, 3, 8, 8, 64}, 128, Axis(1, 1, 2, 1, PadMode::kReplicate)},
+      {"batch", {2, 3, 8, 16, 64}, 128, both},
+      {"odd_channels", {1, 3, 10, 10, 40}, 104, both},
+      {"wide", {1, 3, 10, 17, 512}, 384, both},
+      {"wider", {1, 2, 5, 8, 1024}, 128, both},
+      // More tiles than a GPU has multiprocessors.
+      {"many_tiles", {1, 7, 64, 112, 64}, 256, both},
+      {"space", {1, 3, 9, 17, 64}, 512, both, {1, 2, 2}},
+      {"time", {1, 4, 9, 17, 64}, 256, both, {2, 1, 1}, true},
+      {"all", {1, 3, 9, 17, 64}, 1024, causal, {2, 2, 2}, true},
+      {"all_kept", {1, 3, 9, 17, 64}, 1024, both, {2, 2, 2}, false},
+      {"few_channels_left", {1, 3, 8, 8, 64}, 128, both, {1, 2, 2}},
+      {"one_frame_all", {1, 1, 8, 8, 64}, 1024, both, {2, 2, 2}, true},
+      {"batch_all", {2, 2, 8, 8, 64}, 1024, both, {2, 2, 2}, true},
+      {"odd_factors", {1, 2, 8, 8, 64}, 192, both, {1, 1, 3}},
+      {"rgb_out", {1, 3, 12, 12, 64}, 48, both},
+  };
+}
+
+TEST_F(Convolutions, WithNormAndDepthToSpace) {
+  for (const DType dtype : kFloats) {
+    for (const NormConvCase& c : NormConvCases()) {
+      const int64_t channels = c.input.dim(-1);
+      const float spread = 1.0f / std::sqrt(27.0f * static_cast<float>(channels));
+      Shape wide = c.input;
+      wide.set_dim(-1, c.out);
+      wide.set_dim(1, c.input.dim(1) + c.time.pad_before + c.time.pad_after - 2);
+      const std::vector<Operand> operands = {Normal(c.input, dtype, 3.0f),
+                                             Normal({c.out, channels, 3, 3, 3}, dtype, spread),
+                                             Normal({c.out}, dtype), Normal(wide, dtype)};
+      for (const bool norm : {true, false}) {
+        for (const bool residual : {true, false}) {
+          const std::string at = absl::StrCat("NormConv ", c.name, norm ? " norm" : "",
+                                              residual ? " residual " : " ", DTypeName(dtype));
+          const auto op = [&](Device& d, Operands t) -> absl::StatusOr<Tensor> {
+            LTX_ASSIGN_OR_RETURN(
+                const ConvWeight prepared,
+                d.PrepareConv(t[1], norm ? t[2] : Tensor(), MemoryOwner::kWeightsVideoVae));
+            ConvOptions options;
+            options.axes = {c.time, Axis(1, 1, 1, 1), Axis(1, 1, 1, 1)};
+            NormConvOptions around;
+            if (norm) around.norm = NormConvOptions::Norm{1e-8f, Activation::kSilu};
+            around.depth_to_space = c.depth_to_space;
+            around.drop_first_frame = c.drop;
+            if (!residual) return d.NormConv(t[0], prepared, options, around);
+            options.residual = t[3];
+            LTX_ASSIGN_OR_RETURN(const Tensor fresh, d.NormConv(t[0], prepared, options, around));
+            // In place: the same bits.
+            LTX_ASSIGN_OR_RETURN(options.residual,
+                                 d.Allocate(t[3].shape(), t[3].dtype(), MemoryOwner::kActivations));
+            LTX_RETURN_IF_ERROR(d.Copy(t[3], &options.residual));
+            around.may_overwrite_residual = true;
+            LTX_ASSIGN_OR_RETURN(const Tensor again, d.NormConv(t[0], prepared, options, around));
+            LTX_ASSIGN_OR_RETURN(const std::vector<float> a, ToFloats(d, fresh));
+            LTX_ASSIGN_OR_RETURN(const std::vector<float> b, ToFloats(d, again));
+            EXPECT_EQ(a, b) << at;
+            return again;
+          };
+          Check(at, operands, Filtered(dtype), op);
         }
       }
     }

@@ -1,9 +1,11 @@
 #include <array>
 #include <cstdio>
 #include <memory>
+#include <utility>
 
 #include "kernels/host_copy.h"
 #include "kernels/op_scratch.h"
+#include "kernels/shape_device.h"
 #include "tests/cuda/conformance.h"
 
 namespace ltx::cuda {
@@ -55,6 +57,43 @@ TEST_F(ScratchConformance, Linear) {
                 << static_cast<int>(activation) << " use " << use;
           }
         }
+      }
+    }
+  }
+}
+
+TEST_F(ScratchConformance, NormConv) {
+  ShapeDevice shapes(&gpu());
+  const auto peak_of = [](Device& device, const NormConvOptions& around, bool residual) {
+    const auto zeros = [&device](const Shape& shape) {
+      return device.Allocate(shape, DType::kBF16, MemoryOwner::kActivations).value();
+    };
+    const ConvWeight weight =
+        device.PrepareConv(zeros({512, 128, 3, 3, 3}), zeros({512}), MemoryOwner::kWeightsVideoVae)
+            .value();
+    ConvOptions options;
+    for (int i = 0; i < 3; ++i) options.axes[i].pad_before = options.axes[i].pad_after = 1;
+    options.axes[0].pad_mode = PadMode::kReplicate;
+    Tensor x = zeros({1, 9, 128, 192, 128});
+    if (residual) options.residual = zeros({1, 9, 128, 192, 512});
+    device.ledger().ResetPeaks();
+    const int64_t before = device.ledger().Read().total.live_bytes;
+    const auto y = device.NormConv(std::move(x), weight, options, around);
+    EXPECT_TRUE(y.ok()) << y.status();
+    return device.ledger().Read().total.peak_bytes - before;
+  };
+  for (const bool residual : {false, true}) {
+    for (const bool in_place : {false, true}) {
+      for (const bool shuffled : {false, true}) {
+        NormConvOptions around;
+        around.norm = NormConvOptions::Norm{1e-8f, Activation::kSilu};
+        around.may_overwrite_residual = in_place;
+        if (shuffled) {
+          around.depth_to_space = {2, 2, 2};
+          around.drop_first_frame = true;
+        }
+        EXPECT_EQ(peak_of(shapes, around, residual), peak_of(gpu(), around, residual))
+            << residual << in_place << shuffled;
       }
     }
   }

@@ -5,17 +5,13 @@
 
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
+#include "tests/end_to_end/limit.h"
 
 namespace ltx::testing {
-namespace {
-
-constexpr absl::Duration kConnectLimit = absl::Seconds(20);
-
-}  // namespace
 
 BackgroundJob::BackgroundJob(const std::string& address, v1::GenerateVideoRequest request,
                              std::string output_path, absl::Time deadline)
-    : client_(client::VideoClient::Connect(address, kConnectLimit).value()),
+    : client_(client::VideoClient::Connect(address, kLimit).value()),
       thread_([this, request = std::move(request), path = std::move(output_path), deadline] {
         client::VideoClient::GenerateOptions options;
         options.deadline = deadline;
@@ -99,12 +95,12 @@ v1::GenerateVideoRequest EndlessRequest(int64_t seed) {
 }
 
 v1::HealthResponse ReadHealth(const std::string& address) {
-  const auto client = client::VideoClient::Connect(address, kConnectLimit);
+  const auto client = client::VideoClient::Connect(address, kLimit);
   if (!client.ok()) {
     ADD_FAILURE() << client.status();
     return {};
   }
-  const auto health = (*client)->Health(kConnectLimit);
+  const auto health = (*client)->Health(kLimit);
   if (!health.ok()) {
     ADD_FAILURE() << health.status();
     return {};
@@ -113,7 +109,7 @@ v1::HealthResponse ReadHealth(const std::string& address) {
 }
 
 v1::HealthResponse WaitUntilIdle(const std::string& address) {
-  const absl::Time deadline = absl::Now() + absl::Seconds(60);
+  const absl::Time deadline = absl::Now() + kLimit;
   while (true) {
     v1::HealthResponse health = ReadHealth(address);
     const bool idle = health.queue().running_job_id().empty() && health.queue().waiting() == 0;

@@ -13,6 +13,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "client/video_client.h"
+#include "tests/end_to_end/limit.h"
 
 namespace ltx::testing {
 
@@ -30,7 +31,7 @@ class BackgroundJob {
 
   /// Waits until an event fulfils `wanted`; false if the job ends or `limit` passes first.
   bool WaitForEvent(const std::function<bool(const v1::GenerateVideoEvent&)>& wanted,
-                    absl::Duration limit = absl::Seconds(60));
+                    absl::Duration limit = kLimit);
   bool WaitForAdmission();
   /// The id that the first event told; call it after one.
   std::string id() const;

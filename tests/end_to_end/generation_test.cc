@@ -13,6 +13,7 @@
 #include "engine/media/clip_reader.h"
 #include "google/protobuf/util/json_util.h"
 #include "proto/ltx/v1/video_service.pb.h"
+#include "tests/end_to_end/limit.h"
 #include "tests/end_to_end/server_process.h"
 #include "tests/end_to_end/subprocess.h"
 
@@ -35,7 +36,7 @@ class GenerationTest : public ::testing::Test {
   }
   static void TearDownTestSuite() {
     server_->process().Signal(SIGTERM);
-    const auto exit = server_->process().Wait(absl::Seconds(30));
+    const auto exit = server_->process().Wait(kLimit);
     ASSERT_TRUE(exit.ok()) << exit.status();
     EXPECT_EQ(exit->code, 0);
     EXPECT_THAT(ListFolder(work_dir_), IsEmpty());

@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/time/clock.h"
 #include "client/video_client.h"
+#include "tests/end_to_end/limit.h"
 #include "tests/end_to_end/server_process.h"
 #include "tests/end_to_end/subprocess.h"
 #include "tests/end_to_end/wire_calls.h"
@@ -44,7 +45,7 @@ class GovernorTest : public ::testing::Test {
         {"--config", ConfigFile(), "--calibration-seconds", "0", "--state-dir", MakeFolder()});
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
-    client_ = client::VideoClient::Connect(server_->address(), absl::Seconds(10)).value();
+    client_ = client::VideoClient::Connect(server_->address(), kLimit).value();
   }
   static void TearDownTestSuite() {
     client_.reset();
@@ -164,7 +165,7 @@ TEST_F(GovernorTest, ListsItsRungs) {
 }
 
 TEST_F(GovernorTest, HealthShowsTheBaselineApart) {
-  const auto health = client_->Health(absl::Seconds(10));
+  const auto health = client_->Health(kLimit);
   ASSERT_TRUE(health.ok());
   EXPECT_GT(health->device().baseline_available_bytes(), 0);
   EXPECT_GT(health->device().budget_bytes(), 0);
@@ -173,13 +174,12 @@ TEST_F(GovernorTest, HealthShowsTheBaselineApart) {
 
 TEST(GovernorStartTest, CalibratesOnceAndRemembers) {
   const std::string state = MakeFolder();
-  const std::vector<std::string> flags = {"--state-dir", state, "--calibration-seconds", "30"};
+  const std::vector<std::string> flags = {"--state-dir", state, "--calibration-seconds", "600"};
   {
     auto server = ServerProcess::Start(flags);
     ASSERT_TRUE(server.ok()) << server.status();
     EXPECT_EQ((*server)->CountLogLines("calibration: 4 clips"), 1);
-    const auto client =
-        client::VideoClient::Connect((*server)->address(), absl::Seconds(10)).value();
+    const auto client = client::VideoClient::Connect((*server)->address(), kLimit).value();
     const auto plan = client->Plan(Clip(96, 96, 17));
     ASSERT_TRUE(plan.ok()) << plan.status();
     EXPECT_TRUE(plan->seconds_known());

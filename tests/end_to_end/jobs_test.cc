@@ -10,6 +10,7 @@
 #include "absl/time/clock.h"
 #include "client/video_client.h"
 #include "tests/end_to_end/background_job.h"
+#include "tests/end_to_end/limit.h"
 #include "tests/end_to_end/server_process.h"
 #include "tests/end_to_end/subprocess.h"
 #include "tests/end_to_end/wire_calls.h"
@@ -18,8 +19,6 @@ namespace ltx::testing {
 namespace {
 
 using ::testing::HasSubstr;
-
-constexpr absl::Duration kLimit = absl::Seconds(60);
 
 bool IsOver(const v1::Job& job) {
   return job.state() != v1::JOB_STATE_QUEUED && job.state() != v1::JOB_STATE_RUNNING;

@@ -18,6 +18,7 @@
 #include "absl/time/clock.h"
 #include "client/video_client.h"
 #include "tests/end_to_end/background_job.h"
+#include "tests/end_to_end/limit.h"
 #include "tests/end_to_end/server_process.h"
 #include "tests/end_to_end/subprocess.h"
 
@@ -29,7 +30,6 @@ namespace {
 
 using ::testing::IsEmpty;
 
-constexpr absl::Duration kLimit = absl::Seconds(60);
 /// Some clips of the smallest size take about this long, so that kills meet every phase.
 constexpr double kLongestSeconds = 2.0;
 

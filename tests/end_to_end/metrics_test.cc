@@ -7,6 +7,7 @@
 
 #include "absl/strings/numbers.h"
 #include "tests/end_to_end/background_job.h"
+#include "tests/end_to_end/limit.h"
 #include "tests/end_to_end/server_process.h"
 #include "tests/end_to_end/subprocess.h"
 #include "tests/end_to_end/wire_calls.h"
@@ -67,7 +68,7 @@ TEST(MetricsTest, NotReadyWhileDraining) {
   BackgroundJob job((*server)->address(), EndlessRequest(1), MakeFolder() + "/clip.mp4");
   ASSERT_TRUE(job.WaitForAdmission());
   (*server)->process().Signal(SIGTERM);
-  ASSERT_TRUE((*server)->process().WaitForErr("no new jobs", absl::Seconds(30)).ok());
+  ASSERT_TRUE((*server)->process().WaitForErr("no new jobs", kLimit).ok());
   // The log line comes first; the executor hears of it a moment later.
   int status = 200;
   for (int i = 0; i < 500 && status == 200; ++i) {

@@ -14,6 +14,7 @@
 #include "proto/ltx/v1/video_service.pb.h"
 #include "server/auth/test_certificates.h"
 #include "tests/end_to_end/background_job.h"
+#include "tests/end_to_end/limit.h"
 #include "tests/end_to_end/server_process.h"
 #include "tests/end_to_end/subprocess.h"
 #include "tests/end_to_end/wire_calls.h"
@@ -51,7 +52,7 @@ grpc::StatusCode CallEmpty(const std::string& address, const std::string& method
                            const std::string& token) {
   grpc::GenericStub stub(grpc::CreateChannel(address, grpc::InsecureChannelCredentials()));
   grpc::ClientContext context;
-  context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(30)));
+  context.set_deadline(absl::ToChronoTime(absl::Now() + kLimit));
   if (!token.empty()) context.AddMetadata("authorization", "Bearer " + token);
   grpc::CompletionQueue queue;
   const auto call = stub.PrepareCall(&context, method, &queue);

@@ -1,6 +1,7 @@
 #include "tests/end_to_end/server_process.h"
 
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -8,7 +9,9 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
 #include "kernels/status_macros.h"
+#include "tests/end_to_end/limit.h"
 
 namespace ltx::testing {
 
@@ -23,7 +26,7 @@ absl::StatusOr<std::unique_ptr<ServerProcess>> ServerProcess::StartModel(
   LTX_ASSIGN_OR_RETURN(std::unique_ptr<Subprocess> process,
                        Subprocess::Start(Join(std::move(arguments), flags)));
   const std::string announcement = "listening on ";
-  LTX_RETURN_IF_ERROR(process->WaitForOut("\n", kStartLimit));
+  LTX_RETURN_IF_ERROR(process->WaitForOut("\n", kLimit));
   const std::string out = process->Out();
   if (out.rfind(announcement, 0) != 0) {
     return absl::InternalError(absl::StrCat("unexpected output: ", out));
@@ -34,6 +37,15 @@ absl::StatusOr<std::unique_ptr<ServerProcess>> ServerProcess::StartModel(
 
 ServerProcess::ServerProcess(std::unique_ptr<Subprocess> process, std::string address)
     : process_(std::move(process)), address_(std::move(address)) {}
+
+ServerProcess::~ServerProcess() {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  // Leaks are looked for at the end of a program, and ending is where threads meet.
+  process_->Signal(SIGTERM);
+  const absl::StatusOr<ExitResult> exit = process_->Wait(kLimit);
+  if (!exit.ok()) ADD_FAILURE() << exit.status();
+#endif
+}
 
 std::vector<std::string> ServerProcess::ClientArguments(
     const std::string& command, const std::vector<std::string>& arguments) const {

@@ -15,9 +15,6 @@ inline constexpr char kServerProgram[] = "server/ltx_server";
 inline constexpr char kClientProgram[] = "client/ltx";
 inline constexpr char kTinyModel[] = "models/ltx-tiny";
 
-/// Far above what starting ltx-tiny takes, even on a busy machine.
-inline constexpr absl::Duration kStartLimit = absl::Seconds(60);
-
 /// A real ltx_server with ltx-tiny on a port of its own.
 class ServerProcess {
  public:
@@ -29,6 +26,11 @@ class ServerProcess {
   /// The same with another model folder.
   static absl::StatusOr<std::unique_ptr<ServerProcess>> StartModel(
       const std::string& model, const std::vector<std::string>& flags = {});
+
+  /// Kills the server, if it still runs; under a sanitizer lets it end by itself.
+  ~ServerProcess();
+  ServerProcess(const ServerProcess&) = delete;
+  ServerProcess& operator=(const ServerProcess&) = delete;
 
   /// HOST:PORT.
   const std::string& address() const { return address_; }

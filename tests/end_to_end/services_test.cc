@@ -14,6 +14,7 @@
 #include "client/video_client.h"
 #include "server/loopback_services.h"
 #include "tests/end_to_end/background_job.h"
+#include "tests/end_to_end/limit.h"
 #include "tests/end_to_end/subprocess.h"
 #include "tests/end_to_end/wire_calls.h"
 
@@ -25,7 +26,6 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
 
-constexpr absl::Duration kLimit = absl::Seconds(60);
 /// Of calls that are to miss it: enough for being queued on a busy machine.
 constexpr absl::Duration kDeadline = absl::Seconds(1);
 

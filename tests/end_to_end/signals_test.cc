@@ -6,8 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "tests/end_to_end/background_job.h"
+#include "tests/end_to_end/limit.h"
 #include "tests/end_to_end/server_process.h"
 #include "tests/end_to_end/subprocess.h"
 #include "tests/end_to_end/wire_calls.h"
@@ -20,9 +22,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
-
-/// Far above what any of these programs needs to end.
-constexpr absl::Duration kExitLimit = absl::Seconds(60);
 
 /// A server of its own for each test: most tests end it.
 class SignalsTest : public ::testing::Test {
@@ -46,11 +45,11 @@ class SignalsTest : public ::testing::Test {
                                           const std::string& name) {
     auto client = server_->StartClient("generate", Join(clip, {"--output", File(name)}));
     EXPECT_TRUE(client.ok()) << client.status();
-    EXPECT_EQ((*client)->WaitForErr("text 1/1", kExitLimit), absl::OkStatus());
+    EXPECT_EQ((*client)->WaitForErr("text 1/1", kLimit), absl::OkStatus());
     return *std::move(client);
   }
   void ExpectCleanExit() {
-    const auto exit = server_->process().Wait(kExitLimit);
+    const auto exit = server_->process().Wait(kLimit);
     ASSERT_TRUE(exit.ok()) << exit.status();
     EXPECT_EQ(exit->code, 0) << "signal " << exit->signal << "\n" << server_->process().Err();
     EXPECT_THAT(ListFolder(work_dir_), IsEmpty());
@@ -67,7 +66,7 @@ TEST_F(SignalsTest, InterruptedClientCancelsItsJob) {
   for (const int signal : {SIGINT, SIGTERM}) {
     const auto client = StartClient(EndlessClipFlags(1), "stopped.mp4");
     client->Signal(signal);
-    const auto exit = client->Wait(kExitLimit);
+    const auto exit = client->Wait(kLimit);
     ASSERT_TRUE(exit.ok()) << exit.status();
     EXPECT_EQ(exit->code, 130);
     EXPECT_THAT(client->Err(), HasSubstr("ltx: CANCELLED: "));
@@ -86,7 +85,7 @@ TEST_F(SignalsTest, KilledClientDoesNotHarmTheServer) {
   const std::string undisturbed = SmallClip("before.mp4");
   const auto client = StartClient(EndlessClipFlags(1), "stopped.mp4");
   client->Signal(SIGKILL);
-  const auto exit = client->Wait(kExitLimit);
+  const auto exit = client->Wait(kLimit);
   ASSERT_TRUE(exit.ok()) << exit.status();
   EXPECT_EQ(exit->signal, SIGKILL);
   const v1::HealthResponse health = WaitUntilIdle(address());
@@ -104,7 +103,7 @@ TEST_F(SignalsTest, SlowClientHoldsUpNobody) {
   EXPECT_THAT(ListFolder(folder_), Contains("quick.mp4"));
   EXPECT_THAT(ListFolder(folder_), Not(Contains("slow.mp4")));
   slow->Signal(SIGCONT);
-  const auto exit = slow->Wait(kExitLimit);
+  const auto exit = slow->Wait(kLimit);
   ASSERT_TRUE(exit.ok()) << exit.status();
   EXPECT_EQ(exit->code, 0) << slow->Err();
   EXPECT_EQ(RunProgram({kClientProgram, "verify", File("slow.mp4")}).exit.code, 0);
@@ -114,7 +113,7 @@ TEST_F(SignalsTest, ClientOfAKilledServerLeavesNoFile) {
   StartServer();
   const auto client = StartClient(EndlessClipFlags(1), "lost.mp4");
   server_->process().Signal(SIGKILL);
-  const auto exit = client->Wait(kExitLimit);
+  const auto exit = client->Wait(kLimit);
   ASSERT_TRUE(exit.ok()) << exit.status();
   EXPECT_EQ(exit->code, 1);
   EXPECT_THAT(client->Err(), HasSubstr("ltx: UNAVAILABLE: "));
@@ -122,7 +121,7 @@ TEST_F(SignalsTest, ClientOfAKilledServerLeavesNoFile) {
 }
 
 TEST_F(SignalsTest, StoppedServerFinishesTheRunningJobOnly) {
-  StartServer();
+  StartServer({"--drain-seconds", absl::StrCat(absl::ToInt64Seconds(kLimit))});
   // The last one waits behind three that take a second each.
   std::vector<std::unique_ptr<BackgroundJob>> jobs;
   for (int i = 0; i < 4; ++i) {
@@ -154,10 +153,10 @@ TEST_F(SignalsTest, AStoppingServerIsNotServing) {
   BackgroundJob running(address(), EndlessRequest(1), File("running.mp4"));
   ASSERT_TRUE(running.WaitForAdmission());
   server_->process().Signal(SIGTERM);
-  ASSERT_EQ(server_->process().WaitForErr("no new jobs", kExitLimit), absl::OkStatus());
+  ASSERT_EQ(server_->process().WaitForErr("no new jobs", kLimit), absl::OkStatus());
   // The log line comes first.
   absl::StatusOr<int> serving = 1;
-  const absl::Time limit = absl::Now() + kExitLimit;
+  const absl::Time limit = absl::Now() + kLimit;
   while (serving.ok() && *serving == 1 && absl::Now() < limit) {
     serving = CallHealthCheck(address(), "");
   }

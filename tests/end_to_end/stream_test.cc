@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/time/clock.h"
 #include "tests/end_to_end/background_job.h"
+#include "tests/end_to_end/limit.h"
 #include "tests/end_to_end/server_process.h"
 #include "tests/end_to_end/subprocess.h"
 #include "tests/end_to_end/wire_calls.h"
@@ -127,7 +128,7 @@ TEST_F(StreamTest, MediaAreWhatTheHeaderAnnounces) {
 
 TEST_F(StreamTest, ACancelledJobLeavesNothingAndTheClientGoesOn) {
   const uint64_t cancelled = ReadHealth(address()).queue().cancelled_jobs();
-  auto connected = client::VideoClient::Connect(address(), absl::Seconds(20));
+  auto connected = client::VideoClient::Connect(address(), kLimit);
   ASSERT_TRUE(connected.ok()) << connected.status();
   client::VideoClient& client = **connected;
   std::string id;
@@ -139,9 +140,8 @@ TEST_F(StreamTest, ACancelledJobLeavesNothingAndTheClientGoesOn) {
   const auto stopped = client.Generate(EndlessRequest(1), File("stopped.mp4"), options);
   EXPECT_EQ(stopped.status().code(), absl::StatusCode::kCancelled) << stopped.status();
   EXPECT_THAT(ListFolder(folder_), IsEmpty());
-  EXPECT_EQ(
-      server_->process().WaitForErr("job " + id + ": ended JOB_STATE_CANCELLED", absl::Seconds(60)),
-      absl::OkStatus());
+  EXPECT_EQ(server_->process().WaitForErr("job " + id + ": ended JOB_STATE_CANCELLED", kLimit),
+            absl::OkStatus());
   const v1::HealthResponse health = ReadHealth(address());
   EXPECT_EQ(health.queue().cancelled_jobs(), cancelled + 1);
   EXPECT_EQ(server_->CountLogLines("job " + id + ": stage1 8/8"), 0);

@@ -70,9 +70,13 @@ absl::StatusOr<std::unique_ptr<Subprocess>> Subprocess::Start(
 Subprocess::Subprocess(pid_t pid, std::string folder) : pid_(pid), folder_(std::move(folder)) {}
 
 Subprocess::~Subprocess() {
-  if (reaped_) return;
-  kill(pid_, SIGKILL);
-  waitpid(pid_, nullptr, 0);
+  if (!reaped_) {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  // The exit status of a killed program does not tell of it.
+  const std::string err = Err();
+  if (absl::StrContains(err, "Sanitizer: ")) ADD_FAILURE() << "a sanitizer's report:\n" << err;
 }
 
 std::string Subprocess::ReadFile(const char* name) const {

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "tests/end_to_end/limit.h"
 
 namespace ltx::testing {
 
@@ -29,7 +30,8 @@ class Subprocess {
   /// `arguments[0]` is the path of the program. INTERNAL if it cannot be started.
   static absl::StatusOr<std::unique_ptr<Subprocess>> Start(
       const std::vector<std::string>& arguments);
-  /// Kills it, if it still runs, and reaps it.
+  /// Kills it, if it still runs, and reaps it. Fails the test if a sanitizer has reported something
+  /// (builds with --config=asan or tsan).
   ~Subprocess();
   Subprocess(const Subprocess&) = delete;
   Subprocess& operator=(const Subprocess&) = delete;
@@ -71,8 +73,7 @@ struct ProgramResult {
 };
 
 /// Runs a program to its end, or kills it after `limit` and fails the test.
-ProgramResult RunProgram(const std::vector<std::string>& arguments,
-                         absl::Duration limit = absl::Seconds(60));
+ProgramResult RunProgram(const std::vector<std::string>& arguments, absl::Duration limit = kLimit);
 
 /// A fresh empty folder below the test's temporary folder.
 std::string MakeFolder();

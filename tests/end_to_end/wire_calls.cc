@@ -14,6 +14,7 @@
 #include "kernels/status_macros.h"
 #include "proto/ltx/v1/job_service.grpc.pb.h"
 #include "proto/ltx/v1/video_service.grpc.pb.h"
+#include "tests/end_to_end/limit.h"
 
 namespace ltx::testing {
 namespace {
@@ -21,15 +22,12 @@ namespace {
 using google::protobuf::UnknownField;
 using google::protobuf::UnknownFieldSet;
 
-/// Ends a call that hangs; the longest clip of these tests takes a tenth of it.
-constexpr absl::Duration kCallLimit = absl::Seconds(120);
-
 std::shared_ptr<grpc::Channel> Connect(const std::string& address) {
   return grpc::CreateChannel(address, grpc::InsecureChannelCredentials());
 }
 
 void SetLimit(grpc::ClientContext* context) {
-  context->set_deadline(absl::ToChronoTime(absl::Now() + kCallLimit));
+  context->set_deadline(absl::ToChronoTime(absl::Now() + kLimit));
 }
 
 WireError FromStatus(const grpc::Status& status) {
@@ -42,6 +40,11 @@ WireError FromStatus(const grpc::Status& status) {
     google::rpc::ErrorInfo info;
     google::rpc::BadRequest bad_request;
     google::rpc::RetryInfo retry;
+    google::rpc::QuotaFailure quota;
+    google::rpc::ResourceInfo resource;
+    if (!any.Is<google::rpc::ErrorInfo>()) {
+      error.details.insert(any.type_url().substr(any.type_url().rfind('.') + 1));
+    }
     if (any.UnpackTo(&info)) {
       error.reason = info.reason();
       error.domain = info.domain();
@@ -57,9 +60,26 @@ WireError FromStatus(const grpc::Status& status) {
       error.description = bad_request.field_violations(0).description();
     } else if (any.UnpackTo(&retry)) {
       error.retry_seconds = retry.retry_delay().seconds();
+    } else if (any.UnpackTo(&quota) && quota.violations_size() == 1) {
+      error.quota_subject = quota.violations(0).subject();
+    } else if (any.UnpackTo(&resource)) {
+      error.resource_name = resource.resource_name();
     }
   }
   return error;
+}
+
+WireError SendUpload(const std::string& address,
+                     const std::vector<v1::ConditionRequest>& messages) {
+  const auto stub = v1::VideoService::NewStub(Connect(address));
+  grpc::ClientContext context;
+  SetLimit(&context);
+  v1::ConditionResponse response;
+  const auto writer = stub->Condition(&context, &response);
+  // Fails if the server has answered already.
+  for (const v1::ConditionRequest& message : messages) writer->Write(message);
+  writer->WritesDone();
+  return FromStatus(writer->Finish());
 }
 
 /// The health and reflection services have no generated code in the distribution's packages; their
@@ -157,18 +177,31 @@ WireStream CallWatch(const std::string& address, const v1::WatchJobRequest& requ
   return stream;
 }
 
-WireError CallCondition(const std::string& address) {
-  const auto stub = v1::VideoService::NewStub(Connect(address));
+WireError CallGetJob(const std::string& address, const std::string& job_id,
+                     const std::map<std::string, std::string>& metadata) {
+  const auto stub = v1::JobService::NewStub(Connect(address));
   grpc::ClientContext context;
   SetLimit(&context);
-  v1::ConditionResponse response;
-  const auto writer = stub->Condition(&context, &response);
+  for (const auto& [key, value] : metadata) context.AddMetadata(key, value);
+  v1::GetJobRequest request;
+  request.set_job_id(job_id);
+  v1::Job response;
+  return FromStatus(stub->GetJob(&context, request, &response));
+}
+
+WireError CallCondition(const std::string& address) {
   v1::ConditionRequest request;
   request.set_data("pixels");
-  // Fails if the server has answered already.
-  writer->Write(request);
-  writer->WritesDone();
-  return FromStatus(writer->Finish());
+  return SendUpload(address, {request});
+}
+
+WireError CallUpload(const std::string& address, const v1::ConditionHeader& header,
+                     const std::string& data) {
+  v1::ConditionRequest first;
+  *first.mutable_header() = header;
+  v1::ConditionRequest second;
+  second.set_data(data);
+  return SendUpload(address, {first, second});
 }
 
 absl::StatusOr<int> CallHealthCheck(const std::string& address, const std::string& service) {

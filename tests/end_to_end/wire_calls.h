@@ -1,6 +1,8 @@
 #ifndef LTX_TESTS_END_TO_END_WIRE_CALLS_H_
 #define LTX_TESTS_END_TO_END_WIRE_CALLS_H_
 
+#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -27,6 +29,11 @@ struct WireError {
   std::string description;
   /// Of RetryInfo; 0 if there is none.
   int64_t retry_seconds = 0;
+  /// Of the one violation in QuotaFailure, and of ResourceInfo.
+  std::string quota_subject;
+  std::string resource_name;
+  /// Kinds of details that came besides ErrorInfo: "BadRequest", ...
+  std::set<std::string> details;
 };
 
 struct WireStream {
@@ -40,8 +47,15 @@ WireStream CallGenerate(const std::string& address, const v1::GenerateVideoReque
 /// Calls WatchJob and reads to the end.
 WireStream CallWatch(const std::string& address, const v1::WatchJobRequest& request);
 
+/// Calls GetJob.
+WireError CallGetJob(const std::string& address, const std::string& job_id,
+                     const std::map<std::string, std::string>& metadata = {});
+
 /// Calls Condition with one message of data, and no header.
 WireError CallCondition(const std::string& address);
+/// The same with a header first.
+WireError CallUpload(const std::string& address, const v1::ConditionHeader& header,
+                     const std::string& data);
 
 /// The status that grpc.health.v1.Health/Check answers: 1 is SERVING, 2 NOT_SERVING.
 absl::StatusOr<int> CallHealthCheck(const std::string& address, const std::string& service);

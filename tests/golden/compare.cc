@@ -173,6 +173,12 @@ absl::StatusOr<std::vector<OutputComparison>> CompareOutputs(const GoldenCase& g
       tolerance.rel_l2 = std::max(tolerance.rel_l2, *ours.bf16_rel_l2());
       tolerance.max_abs = kUnbounded;
     }
+    const auto value = ours.values().find(name);
+    if (ours.bf16_rel_l2().has_value() && value != ours.values().end() &&
+        value->second.bf16_slack > 0.0) {
+      tolerance.rel_l2 = kUnbounded;
+      tolerance.max_abs = value->second.bf16_slack;
+    }
     results.push_back(CompareOne(name, entry, tolerance, ours));
   }
   if (results.empty()) {

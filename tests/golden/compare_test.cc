@@ -56,6 +56,19 @@ TEST_F(CompareTest, MeasuresErrors) {
   EXPECT_NEAR(result.severity, 0.8, 1e-5);
 }
 
+TEST_F(CompareTest, OnAGridAStepOffIsRightInBFloat16Alone) {
+  writer_.Remove("out/y").Ints("out/n", {1}, {465});
+  const std::string exact = R"({"out/n":{"rel_l2":0,"max_abs":0}})";
+  ours_.SetGridInts("n", {1}, {473}, 8);
+  EXPECT_FALSE(One(exact).passed);
+  ours_.JudgeAsBFloat16(3e-2);
+  EXPECT_TRUE(One(exact).passed);
+  ours_.SetGridInts("n", {1}, {481}, 8);
+  EXPECT_FALSE(One(exact).passed);
+  ours_.SetInts("n", {1}, {473});
+  EXPECT_FALSE(One(exact).passed);
+}
+
 TEST_F(CompareTest, ResultsInBFloat16HaveTheWiderBoundAndNoAbsoluteOne) {
   ours_.SetDoubles("y", {2}, {3.3, 3.6});
   ours_.JudgeAsBFloat16(0.11);

@@ -188,12 +188,18 @@ void GoldenOutputs::SetFloats(absl::string_view name, const Shape& shape,
 
 void GoldenOutputs::SetDoubles(absl::string_view name, const Shape& shape,
                                absl::Span<const double> values) {
-  values_[std::string(name)] = {Kind::kFloat, shape, {values.begin(), values.end()}};
+  values_[std::string(name)] = {Kind::kFloat, shape, {values.begin(), values.end()}, 0.0};
 }
 
 void GoldenOutputs::SetInts(absl::string_view name, const Shape& shape,
                             absl::Span<const int64_t> values) {
-  values_[std::string(name)] = {Kind::kInteger, shape, {values.begin(), values.end()}};
+  values_[std::string(name)] = {Kind::kInteger, shape, {values.begin(), values.end()}, 0.0};
+}
+
+void GoldenOutputs::SetGridInts(absl::string_view name, const Shape& shape,
+                                absl::Span<const int64_t> values, int64_t step) {
+  SetInts(name, shape, values);
+  values_.find(name)->second.bf16_slack = static_cast<double>(step);
 }
 
 DType ComputeDType(const GoldenContext& context, DType dtype, GoldenOutputs* outputs) {

@@ -88,6 +88,8 @@ class GoldenOutputs {
     Kind kind = Kind::kFloat;
     Shape shape;
     std::vector<double> elements;
+    /// By how much a bf16 run may be off; see SetGridInts.
+    double bf16_slack = 0.0;
   };
 
   /// Stores `out/<name>` from a device tensor (any dtype the device can download).
@@ -95,6 +97,10 @@ class GoldenOutputs {
   void SetFloats(absl::string_view name, const Shape& shape, absl::Span<const float> values);
   void SetDoubles(absl::string_view name, const Shape& shape, absl::Span<const double> values);
   void SetInts(absl::string_view name, const Shape& shape, absl::Span<const int64_t> values);
+  /// Floats that were moved to a grid with this step: where they were computed in bf16, a value
+  /// close to the edge may land on the neighbouring point.
+  void SetGridInts(absl::string_view name, const Shape& shape, absl::Span<const int64_t> values,
+                   int64_t step);
 
   const std::map<std::string, Value, std::less<>>& values() const { return values_; }
 

@@ -3,13 +3,16 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "engine/checkpoint/test_files.h"
 #include "engine/pipeline/generation_job.h"
 #include "engine/pipeline/model.h"
 #include "engine/pipeline/plan_projector.h"
 #include "kernels/shape_device.h"
+#include "tests/lora_model/lora_model.h"
 #include "tests/memory/tiny_model.h"
 
 namespace ltx::testing {
@@ -33,13 +36,13 @@ constexpr char kLongPrompt[] =
 
 class ProjectionTest : public ::testing::TestWithParam<DType> {
  protected:
-  ProjectionTest() {
+  explicit ProjectionTest(const std::string& folder = "models/ltx-tiny") : tiny_(folder) {
     EXPECT_EQ(tiny_.Load(GetParam()), absl::OkStatus());
     projector_ = PlanProjector::Create(&tiny_.model(), tiny_.files()).value();
   }
 
-  /// The projected peak lies within 1 % of the ledger's, in all and in every phase: the contract is
-  /// 5 %, but a forgotten tensor may be smaller than that.
+  /// The projected peak lies within 1 % of the ledger's, unless said otherwise, in all and in every
+  /// phase: the contract is 5 %, but a forgotten tensor may be smaller than that.
   void ExpectProjected(const GenerationRequest& request) {
     SCOPED_TRACE(absl::StrCat(std::string(pipeline::RecipeName(request.recipe)), " ", request.width,
                               "x", request.height, "x", request.num_frames));
@@ -57,7 +60,8 @@ class ProjectionTest : public ::testing::TestWithParam<DType> {
       ASSERT_LT(unit, projection->units.size());
       EXPECT_EQ(projection->units[unit].unit.phase, report->unit.phase);
       EXPECT_EQ(projection->units[unit].unit.index, report->unit.index);
-      if (report->unit.index < report->unit.count) continue;
+      const bool last = job->done() || job->plan()[unit + 1].phase != report->unit.phase;
+      if (!last) continue;
       ASSERT_LT(phase, projection->phases.size());
       const int64_t measured = ledger.Read().total.peak_bytes;
       ExpectClose(resident + projection->phases[phase].peak_bytes, measured,
@@ -70,9 +74,9 @@ class ProjectionTest : public ::testing::TestWithParam<DType> {
     ExpectClose(resident + projection->peak_bytes, peak, "all");
   }
 
-  static void ExpectClose(int64_t projected, int64_t measured, absl::string_view what) {
+  void ExpectClose(int64_t projected, int64_t measured, absl::string_view what) const {
     EXPECT_NEAR(static_cast<double>(projected), static_cast<double>(measured),
-                0.01 * static_cast<double>(measured))
+                tolerance_ * static_cast<double>(measured))
         << what;
     std::printf("%-8s projected %9.3f MB, measured %9.3f MB, %+.3f %%\n", std::string(what).c_str(),
                 static_cast<double>(projected) * 1e-6, static_cast<double>(measured) * 1e-6,
@@ -81,6 +85,7 @@ class ProjectionTest : public ::testing::TestWithParam<DType> {
 
   TinyModel tiny_;
   std::unique_ptr<PlanProjector> projector_;
+  double tolerance_ = 0.01;
 };
 
 TEST_P(ProjectionTest, EveryRecipe) {
@@ -162,6 +167,28 @@ TEST_P(ProjectionTest, RecordedForwardsKeepTheirMemoryAndAreTheSameWork) {
   }
 }
 
+/// The same with a distilled LoRA.
+class LoraProjectionTest : public ProjectionTest {
+ protected:
+  LoraProjectionTest() : ProjectionTest(MakeLoraModel(checkpoint::MakeTestFolder("lora"))) {
+    // Packing pads the weights of the second transformer, in a model this small by several percent.
+    tolerance_ = 0.025;
+  }
+};
+
+TEST_P(LoraProjectionTest, EveryRecipe) {
+  ASSERT_EQ(tiny_.model().recipes().size(), 4u);
+  for (const Recipe recipe : tiny_.model().recipes()) {
+    GenerationRequest request = tiny_.Request(recipe);
+    request.num_inference_steps = 2;
+    request.distilled_lora_strength_stage_2 =
+        recipe == Recipe::kTwoStage ? std::optional<double>(0.7) : std::nullopt;
+    if (recipe == Recipe::kT2a) request.width = request.height = 0;
+    ExpectProjected(request);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Dtypes, LoraProjectionTest, ::testing::Values(DType::kF32, DType::kBF16));
 INSTANTIATE_TEST_SUITE_P(Dtypes, ProjectionTest, ::testing::Values(DType::kF32, DType::kBF16));
 
 }  // namespace

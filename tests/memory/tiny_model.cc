@@ -5,16 +5,18 @@
 
 namespace ltx::testing {
 
-TinyModel::TinyModel() : files_(checkpoint::ModelSet::Open("models/ltx-tiny").value()) {
+TinyModel::TinyModel(const std::string& folder)
+    : files_(checkpoint::ModelSet::Open(folder).value()) {
   cpu::CpuDeviceOptions options;
   options.memory = &memory_;
   device_ = cpu::CpuDevice::Create(options).value();
 }
 
-absl::Status TinyModel::Load(DType compute_dtype) {
+absl::Status TinyModel::Load(DType compute_dtype, int64_t fused_cache_bytes) {
   model_.reset();
   pipeline::ModelOptions options;
   options.compute_dtype = compute_dtype;
+  options.fused_cache_bytes = fused_cache_bytes;
   LTX_ASSIGN_OR_RETURN(model_, pipeline::Model::Load(device_.get(), files_, options));
   return absl::OkStatus();
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -14,7 +15,7 @@
 
 namespace ltx::testing {
 
-/// ltx-tiny on a CPU device whose memory is counted.
+/// ltx-tiny, or a set like it, on a CPU device whose memory is counted.
 class TinyModel {
  public:
   /// Finished clip on the host, for comparisons of bytes.
@@ -26,7 +27,7 @@ class TinyModel {
     }
   };
 
-  TinyModel();
+  explicit TinyModel(const std::string& folder = "models/ltx-tiny");
 
   CountingMemory& memory() { return memory_; }
   cpu::CpuDevice& device() { return *device_; }
@@ -35,7 +36,7 @@ class TinyModel {
   int64_t live_bytes() const { return memory_.Read().total.live_bytes; }
 
   /// Reads the model again from the opened files; the model that was there goes away first.
-  absl::Status Load(DType compute_dtype = DType::kF32);
+  absl::Status Load(DType compute_dtype = DType::kF32, int64_t fused_cache_bytes = 0);
   void Unload() { model_.reset(); }
 
   /// As small as the model and the recipe allow.

@@ -10,35 +10,46 @@
 namespace ltx::testing {
 namespace {
 
-/// Another task, and a call before each of its units.
+/// Another task, and calls around each of its units.
 class WatchedTask final : public server::Task {
  public:
-  WatchedTask(std::unique_ptr<server::Task> task, std::function<void(int)> before_unit)
-      : task_(std::move(task)), before_unit_(std::move(before_unit)) {}
+  WatchedTask(std::string id, std::unique_ptr<server::Task> task, TinyService::OnUnit before_unit,
+              TinyService::OnUnit after_unit)
+      : id_(std::move(id)),
+        task_(std::move(task)),
+        before_unit_(std::move(before_unit)),
+        after_unit_(std::move(after_unit)) {}
 
   absl::Status Start(int device) override { return task_->Start(device); }
   absl::StatusOr<server::UnitOutcome> AdvanceUnit() override {
-    before_unit_(units_done_++);
-    return task_->AdvanceUnit();
+    if (before_unit_) before_unit_(id_, units_done_);
+    absl::StatusOr<server::UnitOutcome> outcome = task_->AdvanceUnit();
+    ++units_done_;
+    if (after_unit_) after_unit_(id_, units_done_);
+    return outcome;
   }
   void OnSuspend() override { task_->OnSuspend(); }
   void OnResume() override { task_->OnResume(); }
 
  private:
+  const std::string id_;
   const std::unique_ptr<server::Task> task_;
-  const std::function<void(int)> before_unit_;
+  const TinyService::OnUnit before_unit_;
+  const TinyService::OnUnit after_unit_;
   int units_done_ = 0;
 };
 
 }  // namespace
 
-TinyService::TinyService(std::function<void(const server::Job&)> on_over)
-    : scratch_(::testing::TempDir() + "/service-XXXXXX") {
+TinyService::TinyService(std::function<void(const server::Job&)> on_over,
+                         const TinyServiceSetup& setup)
+    : scratch_(::testing::TempDir() + "/service-XXXXXX"), tiny_(setup.model) {
   EXPECT_NE(mkdtemp(scratch_.data()), nullptr);
-  EXPECT_EQ(tiny_.Load(), absl::OkStatus());
+  EXPECT_EQ(tiny_.Load(DType::kF32, setup.fused_cache_bytes), absl::OkStatus());
   // One rung for all that the tests make.
   server::Governor::Options limits;
   limits.ladder = server::RungLadder::Create({{"all", {256, 256, 49}, 0, 0}}).value();
+  limits.device_bytes = setup.device_bytes;
   governor_ = server::Governor::Create(&tiny_.model(), tiny_.files(), limits).value();
   backend_ = std::make_unique<server::ModelBackend>(&tiny_.model(), governor_.get(),
                                                     server::ModelBackend::Options{}, &metrics_);
@@ -51,19 +62,15 @@ TinyService::TinyService(std::function<void(const server::Job&)> on_over)
 }
 
 std::shared_ptr<server::Job> TinyService::Submit(const v1::GenerateVideoRequest& request,
-                                                 BeforeUnit before_unit) {
+                                                 OnUnit before_unit, OnUnit after_unit) {
   server::JobManager::Submission submission;
   submission.tenant = "t";
   submission.request = request;
-  submission.make_task = backend_->Prepare(request).value().make_task;
-  if (before_unit) {
-    submission.make_task =
-        [make = std::move(submission.make_task), before_unit = std::move(before_unit)](
-            const std::string& id, std::shared_ptr<server::GenerationSink> sink) {
-          return std::make_unique<WatchedTask>(
-              make(id, std::move(sink)), [id, before_unit](int done) { before_unit(id, done); });
-        };
-  }
+  submission.make_task = [make = backend_->Prepare(request).value().make_task, before_unit,
+                          after_unit](const std::string& id,
+                                      std::shared_ptr<server::GenerationSink> sink) {
+    return std::make_unique<WatchedTask>(id, make(id, std::move(sink)), before_unit, after_unit);
+  };
   auto job = jobs_->Submit(std::move(submission));
   EXPECT_TRUE(job.ok()) << job.status();
   return *std::move(job);

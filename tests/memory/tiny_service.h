@@ -15,22 +15,31 @@
 
 namespace ltx::testing {
 
-/// Jobs of the service over ltx-tiny, in this process.
+struct TinyServiceSetup {
+  std::string model = "models/ltx-tiny";
+  /// What the governor may give out; 0: no limit.
+  int64_t device_bytes = 0;
+  int64_t fused_cache_bytes = 0;
+};
+
+/// Jobs of the service over ltx-tiny or a set like it, in this process.
 class TinyService {
  public:
-  /// Is told, on the executor's thread, before each unit of a job how many of them are done.
-  using BeforeUnit = std::function<void(const std::string& job_id, int units_done)>;
+  /// Is told, on the executor's thread, before or after each unit of a job how many are done.
+  using OnUnit = std::function<void(const std::string& job_id, int units_done)>;
 
-  explicit TinyService(std::function<void(const server::Job&)> on_over = nullptr);
+  explicit TinyService(std::function<void(const server::Job&)> on_over = nullptr,
+                       const TinyServiceSetup& setup = {});
 
   TinyModel& tiny() { return tiny_; }
   server::JobManager& jobs() { return *jobs_; }
+  server::ModelBackend& backend() { return *backend_; }
   /// Device bytes of the model alone.
   int64_t loaded() const { return loaded_; }
 
   /// Queues a job; fails the test if it is refused.
   std::shared_ptr<server::Job> Submit(const v1::GenerateVideoRequest& request,
-                                      BeforeUnit before_unit = nullptr);
+                                      OnUnit before_unit = nullptr, OnUnit after_unit = nullptr);
   /// Waits for its end.
   void Await(const server::Job& job) const;
   /// The bytes of a finished job's clip.

@@ -1,0 +1,26 @@
+#include "kernels/device.h"
+
+#include <utility>
+
+#include "kernels/status_macros.h"
+
+namespace ltx {
+
+absl::StatusOr<Tensor> Device::NormConv(Tensor x, const ConvWeight& weight,
+                                        const ConvOptions& options, const NormConvOptions& around) {
+  if (around.depth_to_space != NormConvOptions().depth_to_space) {
+    // A device may still do the rest at once.
+    NormConvOptions rest = around;
+    rest.depth_to_space = NormConvOptions().depth_to_space;
+    rest.drop_first_frame = false;
+    LTX_ASSIGN_OR_RETURN(x, NormConv(std::move(x), weight, options, rest));
+    return DepthToSpace(x, around.depth_to_space, around.drop_first_frame);
+  }
+  if (around.norm) {
+    LTX_ASSIGN_OR_RETURN(x, RmsNorm(x, Tensor(), around.norm->epsilon, /*one_plus_weight=*/false,
+                                    around.norm->activation));
+  }
+  return Conv(x, weight, options);
+}
+
+}  // namespace ltx
