@@ -157,7 +157,7 @@ absl::Status GenerationTask::AdvanceEngine() {
   const pipeline::Phase phase = job_->plan()[job_->completed()].phase;
   sink_->Enter(ToWire(phase));
   MakeRoom(phase);
-  const auto index = static_cast<size_t>(job_->completed());
+  const auto index = static_cast<size_t>(job_->completed() + units_left_out_);
   const uint64_t cache_hits = CacheHits(*model_);
   const absl::StatusOr<pipeline::UnitReport> advanced = job_->Advance();
   // What this job could not have, the next one may need as well.
@@ -173,9 +173,10 @@ absl::Status GenerationTask::AdvanceEngine() {
                                  absl::AsciiStrToLower(DTypeName(model_->compute_dtype())),
                                  unit.seconds);
   }
-  // A prompt that was kept says nothing of what encoding one costs, nor does a kept transformer of
-  // fusion, and a clip whose length turned out otherwise nothing of the planned one.
-  const bool observe = CacheHits(*model_) == cache_hits &&
+  // A prompt that was kept or has become another one says nothing of what encoding the planned one
+  // costs, nor does a kept transformer of fusion, and a clip whose length turned out otherwise
+  // nothing of the planned one.
+  const bool observe = CacheHits(*model_) == cache_hits && !WasWritten(unit.unit) &&
                        job_->parameters().num_frames == plan_->parameters.num_frames;
   const absl::Status within_lease = Account(index, unit.seconds, observe);
   if (within_lease.ok()) LTX_RETURN_IF_ERROR(TakeFrames());
@@ -189,9 +190,18 @@ absl::Status GenerationTask::AdvanceEngine() {
   progress.set_step(unit.unit.step);
   progress.set_steps(unit.unit.steps);
   progress.set_passes(unit.unit.passes);
+  if (unit.unit.phase == pipeline::Phase::kEnhance && unit.unit.index == unit.unit.count) {
+    progress.set_enhanced_prompt(job_->parameters().enhancement->prompt);
+    units_left_out_ += monitor_.EndPhase();
+  }
   Report(std::move(progress));
   SendPreview(unit);
   return within_lease;
+}
+
+bool GenerationTask::WasWritten(const pipeline::WorkUnit& unit) const {
+  return job_->parameters().enhancement.has_value() && unit.phase == pipeline::Phase::kText &&
+         unit.index == 1;
 }
 
 absl::Status GenerationTask::Account(size_t unit, double seconds, bool observe) {

@@ -55,6 +55,8 @@ class GenerationTask final : public Task {
   /// Tells the governor of a unit, and asks it whether the job may go on. `observe`: the unit was
   /// what the plan says.
   absl::Status Account(size_t unit, double seconds, bool observe);
+  /// Whether the unit encodes a prompt that the model has written: another one than was planned.
+  bool WasWritten(const pipeline::WorkUnit& unit) const;
   /// Makes room for the next unit: transformers with an adapter that nobody uses go, if there would
   /// be too little left beside them.
   void MakeRoom(pipeline::Phase phase);
@@ -106,6 +108,8 @@ class GenerationTask final : public Task {
   LeaseMonitor monitor_;
   int units_done_ = 0;
   int units_total_ = 0;
+  /// Units of the governor's plan that never ran, before the one that is next.
+  int units_left_out_ = 0;
   std::unique_ptr<pipeline::GenerationJob> job_;
   std::unique_ptr<Clip> clip_;
   /// Of a clip, from its first frames on.

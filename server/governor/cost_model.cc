@@ -85,7 +85,7 @@ CostTerms Solve(const std::array<std::array<double, kCostTermCount>, kCostTermCo
 CostTerms ComputationOf(const CostUnit& unit) {
   CostUnit computation;
   // Prompts differ in length by nature; what is set up for them is set up for all.
-  if (unit.kind == CostKind::kText) return computation.terms;
+  if (unit.kind == CostKind::kText || unit.kind == CostKind::kEnhance) return computation.terms;
   computation[CostTerm::kProducts] = unit[CostTerm::kProducts];
   computation[CostTerm::kAttention] = unit[CostTerm::kAttention];
   // Work without products is known by its size.
@@ -97,7 +97,7 @@ CostTerms ComputationOf(const CostUnit& unit) {
 
 absl::string_view CostKindName(CostKind kind) {
   static constexpr absl::string_view kNames[kCostKindCount] = {
-      "text", "fuse", "forward", "upsample", "video_decode", "audio_decode", "mux"};
+      "text", "enhance", "fuse", "forward", "upsample", "video_decode", "audio_decode", "mux"};
   return kNames[static_cast<int>(kind)];
 }
 

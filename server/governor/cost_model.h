@@ -18,6 +18,8 @@ namespace ltx::server {
 /// Kinds of work whose speed differs.
 enum class CostKind : uint8_t {
   kText,
+  /// A token of a prompt that is being rewritten.
+  kEnhance,
   /// Merging an adapter into the transformer's weights.
   kFuse,
   /// An evaluation of the transformer, and the sampler's step after it.
@@ -28,8 +30,8 @@ enum class CostKind : uint8_t {
   /// Checking and encoding a finished clip on the host.
   kMux,
 };
-inline constexpr int kCostKindCount = 7;
-/// "text", "fuse", "forward", "upsample", "video_decode", "audio_decode", "mux".
+inline constexpr int kCostKindCount = 8;
+/// "text", "enhance", "fuse", "forward", "upsample", "video_decode", "audio_decode", "mux".
 absl::string_view CostKindName(CostKind kind);
 
 /// What the seconds of a unit are a sum of. For a forward over T tokens in P passes, products and

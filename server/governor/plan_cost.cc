@@ -10,6 +10,8 @@ constexpr double kMega = 1e-6;
 
 CostKind CostKindOf(pipeline::Phase phase) {
   switch (phase) {
+    case pipeline::Phase::kEnhance:
+      return CostKind::kEnhance;
     case pipeline::Phase::kText:
       return CostKind::kText;
     case pipeline::Phase::kFuse:
