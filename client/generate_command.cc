@@ -339,6 +339,9 @@ void AddLeaseFlags(CLI::App* app, v1::GenerateVideoRequest* request) {
   Optional<int64_t>(
       app, "--max-bytes", [request](int64_t v) { request->set_max_bytes(v); },
       "Most bytes of device memory it may take, weights included");
+  app->add_flag_function(
+      "--keep-partial-results", [request](int64_t) { request->set_keep_partial_results(true); },
+      "If the lease stops the job: the latents by then, in OUTPUT.partial.safetensors");
 }
 
 /// The flags that say what to make; returns the group with the prompt.

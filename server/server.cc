@@ -156,7 +156,8 @@ JobManagerOptions JobOptions(const ServerConfig& config, const std::string& scra
     options.queue_timeout = absl::Seconds(config.queue_timeout_seconds);
   }
   options.on_over = [metrics](const Job& job) {
-    metrics->CountRequest(job.Describe(/*brief=*/false).parameters().recipe(), /*rung=*/"",
+    const v1::Job over = job.Describe(/*brief=*/false);
+    metrics->CountRequest(over.parameters().recipe(), over.rung(),
                           static_cast<absl::StatusCode>(job.EndStatus().error_code()));
   };
   return options;

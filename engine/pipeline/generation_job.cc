@@ -410,6 +410,40 @@ absl::StatusOr<UnitReport> GenerationJob::Advance() {
   return report;
 }
 
+absl::StatusOr<PartialResult> GenerationJob::Partial() const {
+  const State& state = *state_;
+  if (state.failed) return absl::FailedPreconditionError("the job has failed");
+  PartialResult partial;
+  Tensor video = state.latents.video;
+  Tensor audio = state.latents.audio.defined() ? state.latents.audio : state.shipped_audio;
+  if (state.completed > 0) partial.unit = state.plan[state.completed - 1];
+  if (state.stage != nullptr) {
+    LTX_ASSIGN_OR_RETURN(const sampling::Evaluation next, state.stage->Next());
+    partial.step = next.step;
+    partial.sigma = next.sigma;
+    video = state.stage->latent(Modality::kVideo);
+    audio = state.stage->latent(Modality::kAudio);
+    if (video.defined()) {
+      const int stage = partial.unit.phase == Phase::kStage1 ? 0 : 1;
+      const sampling::VideoLatentExtents& extents = state.stages[stage].video;
+      LTX_ASSIGN_OR_RETURN(video, video.Reshape({1, extents.frames, extents.height, extents.width,
+                                                 video.dim(-1)}));
+    }
+  } else {
+    partial.step = partial.unit.steps;
+  }
+  const auto add = [&partial](const char* name, const Tensor& tensor) {
+    if (tensor.defined()) partial.tensors.emplace_back(name, tensor);
+  };
+  add("video_latent", video);
+  add("audio_latent", audio);
+  add("waveform", state.waveform);
+  if (partial.tensors.empty()) {
+    return absl::FailedPreconditionError("the job has made no latents yet");
+  }
+  return partial;
+}
+
 std::vector<FinishedFrames> GenerationJob::TakeFrames() {
   return std::exchange(state_->frames, {});
 }
