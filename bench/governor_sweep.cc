@@ -8,12 +8,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "bench/command.h"
 #include "bench/machine.h"
@@ -32,23 +34,40 @@ struct Options {
   std::string server;
   std::string start_server;
   std::vector<std::string> clips = {"128x128x17", "128x128x41", "192x128x25", "192x192x17",
-                                    "256x128x33", "256x192x25", "192x192x49", "256x256x25",
-                                    "256x192x49", "256x256x49"};
-  int repeat = 3;
+                                    "256x128x33", "256x192x25", "192x192x33", "256x192x33",
+                                    "192x192x49", "256x256x33", "256x256x41"};
+  int repeat = 5;
+  bool verbose = false;
   v1::GenerateVideoRequest request;
 };
 
 /// One size of clip.
 struct Line {
   std::string clip;
+  v1::GenerateVideoRequest request;
+  /// Before any clip was made.
   v1::PlanResponse plan;
-  /// Of each run, as the server reports it.
+  /// Of the run that was projected worst: bytes as its plan at admission said, and the peak. Caches
+  /// have grown since `plan`.
+  int64_t projected_bytes = 0;
+  /// Of each run after the first one of the size, as the server reports it.
   std::vector<double> seconds;
+  double first_seconds = 0;
+  /// The same by phase.
+  std::map<v1::Phase, std::vector<double>> phases;
   int64_t peak_bytes = 0;
 
-  double TimeError() const { return plan.projected_seconds() / Median(seconds) - 1; }
+  /// What a size pays once is in the first run alone.
+  double Projected() const { return plan.projected_seconds() - plan.first_use_seconds(); }
+  double TimeError() const { return Projected() / Median(seconds) - 1; }
+  double FirstError() const { return plan.projected_seconds() / first_seconds - 1; }
   double MemoryError() const {
-    return static_cast<double>(plan.projected_bytes()) / static_cast<double>(peak_bytes) - 1;
+    return static_cast<double>(projected_bytes) / static_cast<double>(peak_bytes) - 1;
+  }
+  /// Of the measurements, (largest - smallest) / median.
+  double Spread() const {
+    const auto [least, most] = std::minmax_element(seconds.begin(), seconds.end());
+    return (*most - *least) / Median(seconds);
   }
 };
 
@@ -66,42 +85,77 @@ absl::Status SetSize(const std::string& clip, v1::GenerateVideoRequest* request)
   return absl::OkStatus();
 }
 
-/// The plan comes first, so that nothing of the size has been measured but by calibration.
-absl::StatusOr<Line> Measure(client::VideoClient* client, const std::string& clip,
-                             const Options& options, const std::string& path) {
-  Line line;
-  line.clip = clip;
-  v1::GenerateVideoRequest request = options.request;
-  LTX_RETURN_IF_ERROR(SetSize(clip, &request));
-  LTX_ASSIGN_OR_RETURN(line.plan, client->Plan(request));
-  for (int i = 0; i < options.repeat; ++i) {
-    LTX_ASSIGN_OR_RETURN(const v1::GenerationReport report, client->Generate(request, path, {}));
-    line.seconds.push_back(report.run_seconds());
-    for (const v1::MemoryAmounts& amounts : report.memory()) {
-      if (amounts.owner() == "total") {
-        line.peak_bytes = std::max(line.peak_bytes, amounts.peak_bytes());
-      }
-    }
-  }
-  return line;
+/// A prompt that was seen before would be kept, and cost nothing: each run has its own, as many
+/// tokens long as the others.
+std::string TakeOf(const std::string& prompt, int take) {
+  return absl::StrFormat("%s, take %03d", prompt, take);
 }
 
-void Print(const std::vector<Line>& lines) {
+absl::Status Measure(client::VideoClient* client, const std::string& path, bool first, Line* line) {
+  int64_t projected = 0;
+  client::VideoClient::GenerateOptions options;
+  options.on_event = [&projected](const v1::GenerateVideoEvent& event) {
+    if (event.has_admitted()) projected = event.admitted().plan().projected_bytes();
+  };
+  LTX_ASSIGN_OR_RETURN(const v1::GenerationReport report,
+                       client->Generate(line->request, path, options));
+  if (first) {
+    line->first_seconds = report.run_seconds();
+  } else {
+    line->seconds.push_back(report.run_seconds());
+    for (const v1::PhaseTiming& timing : report.timings()) {
+      line->phases[timing.phase()].push_back(timing.seconds());
+    }
+  }
+  for (const v1::MemoryAmounts& amounts : report.memory()) {
+    if (amounts.owner() != "total") continue;
+    const auto error = [](int64_t projected, int64_t peak) {
+      return std::abs(static_cast<double>(projected) / static_cast<double>(peak) - 1);
+    };
+    if (line->peak_bytes != 0 &&
+        error(projected, amounts.peak_bytes()) <= error(line->projected_bytes, line->peak_bytes)) {
+      continue;
+    }
+    line->projected_bytes = projected;
+    line->peak_bytes = amounts.peak_bytes();
+  }
+  return absl::OkStatus();
+}
+
+void PrintPhases(const Line& line) {
+  for (const v1::PhaseProjection& phase : line.plan.phases()) {
+    const auto measured = line.phases.find(phase.phase());
+    if (measured == line.phases.end()) continue;
+    const double median = Median(measured->second);
+    std::printf(
+        "    %-12s %s %3d units: projected %.4f s, measured %.4f s (%.4f least), %+.1f %%\n",
+        v1::Phase_Name(phase.phase()).c_str(), line.clip.c_str(), phase.units(), phase.seconds(),
+        median, Minimum(measured->second), 100 * (phase.seconds() / median - 1));
+  }
+}
+
+void Print(const std::vector<Line>& lines, const Options& options) {
   std::printf(
-      "| clip | projected s | measured s (median of %zu) | error | projected MB | measured MB | "
-      "error |\n|---|---|---|---|---|---|---|\n",
-      lines.empty() ? 0 : lines.front().seconds.size());
+      "| clip | projected s | measured s (median of %d) | spread | error | first run: projected, "
+      "measured s | error | projected MB | measured MB | error |\n"
+      "|---|---|---|---|---|---|---|---|---|---|\n",
+      options.repeat);
   double time = 0;
   double memory = 0;
   for (const Line& line : lines) {
-    std::printf("| %s | %.3f | %.3f | %+.1f %% | %.3f | %.3f | %+.2f %% |\n", line.clip.c_str(),
-                line.plan.projected_seconds(), Median(line.seconds), 100 * line.TimeError(),
-                static_cast<double>(line.plan.projected_bytes()) * 1e-6,
-                static_cast<double>(line.peak_bytes) * 1e-6, 100 * line.MemoryError());
+    std::printf(
+        "| %s | %.3f | %.3f | %.0f %% | %+.1f %% | %.3f, %.3f | %+.1f %% | %.3f | %.3f | %+.2f %% "
+        "|\n",
+        line.clip.c_str(), line.Projected(), Median(line.seconds), 100 * line.Spread(),
+        100 * line.TimeError(), line.plan.projected_seconds(), line.first_seconds,
+        100 * line.FirstError(), static_cast<double>(line.projected_bytes) * 1e-6,
+        static_cast<double>(line.peak_bytes) * 1e-6, 100 * line.MemoryError());
     time = std::max(time, std::abs(line.TimeError()));
     memory = std::max(memory, std::abs(line.MemoryError()));
   }
   std::printf("\nlargest error: time %.1f %%, memory %.2f %%\n", 100 * time, 100 * memory);
+  if (!options.verbose) return;
+  for (const Line& line : lines) PrintPhases(line);
 }
 
 absl::Status Run(const Options& options) {
@@ -114,12 +168,26 @@ absl::Status Run(const Options& options) {
   const std::array<double, 3> before = LoadAverage();
   LTX_ASSIGN_OR_RETURN(const auto client, client::VideoClient::Connect(address, kConnectTimeout));
   LTX_ASSIGN_OR_RETURN(const auto file, TemporaryClip::Create());
+  // All plans come first: no measurement but the calibration's is in any of them. Then the sizes
+  // take turns, so that what the machine does meanwhile meets them all alike.
   std::vector<Line> lines;
   for (const std::string& clip : options.clips) {
-    LTX_ASSIGN_OR_RETURN(Line line, Measure(client.get(), clip, options, file->path()));
+    Line line;
+    line.clip = clip;
+    line.request = options.request;
+    line.request.set_prompt(TakeOf(options.request.prompt(), 0));
+    LTX_RETURN_IF_ERROR(SetSize(clip, &line.request));
+    LTX_ASSIGN_OR_RETURN(line.plan, client->Plan(line.request));
     lines.push_back(std::move(line));
   }
-  Print(lines);
+  int take = 0;
+  for (int round = 0; round <= options.repeat; ++round) {
+    for (Line& line : lines) {
+      line.request.set_prompt(TakeOf(options.request.prompt(), ++take));
+      LTX_RETURN_IF_ERROR(Measure(client.get(), file->path(), round == 0, &line));
+    }
+  }
+  Print(lines, options);
   std::printf("load average %.1f before, %.1f after\n", before[0], LoadAverage()[0]);
   return absl::OkStatus();
 }
@@ -140,9 +208,10 @@ int Main(int argc, char** argv) {
   app.add_option("--clips", options.clips, "WxHxFRAMES, in this order")
       ->delimiter(',')
       ->capture_default_str();
-  app.add_option("--repeat", options.repeat, "Runs of each clip; the median counts")
+  app.add_option("--repeat", options.repeat, "Runs of each clip after its first; the median counts")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
+  app.add_flag("--verbose", options.verbose, "Projected and measured seconds of every phase, too");
   app.add_option_function<std::string>(
       "--recipe", [&options](const std::string& v) { options.request.set_recipe(v); },
       "Default: the model's own");

@@ -26,7 +26,6 @@
 #include "bench/stage.h"
 #include "kernels/cpu/openmp_environment.h"
 #include "kernels/device_factory.h"
-#include "kernels/host_copy.h"
 #include "kernels/status_macros.h"
 #include "tools/random_model/model_size.h"
 #include "tools/random_model/random_file.h"
@@ -190,9 +189,9 @@ absl::StatusOr<json> Check(const std::string& name, const checkpoint::ModelSet& 
     LTX_ASSIGN_OR_RETURN(const std::vector<Tensor> results, prepared.run());
     json distances = json::array();
     for (size_t j = 0; j < results.size(); ++j) {
-      LTX_ASSIGN_OR_RETURN(const std::vector<float> got, ToFloats(device, results[j]));
+      LTX_ASSIGN_OR_RETURN(const std::vector<float> got, ValuesOf(device, results[j]));
       LTX_ASSIGN_OR_RETURN(const std::vector<float> want,
-                           ToFloats(*cpu.device, expected_results[j]));
+                           ValuesOf(*cpu.device, expected_results[j]));
       distances.push_back(RelativeDistance(got, want));
     }
     runs.push_back(std::move(distances));

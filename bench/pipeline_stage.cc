@@ -35,7 +35,11 @@ class PipelineStage final : public Stage {
       while (!job->done()) LTX_RETURN_IF_ERROR(job->Advance().status());
       LTX_ASSIGN_OR_RETURN(const pipeline::GenerationResult result, job->TakeResult());
       *phases = result.phases;
-      return std::vector<Tensor>{result.frames, result.waveform};
+      std::vector<Tensor> results = {result.waveform};
+      for (const pipeline::FinishedFrames& frames : job->TakeFrames()) {
+        results.push_back(frames.bytes.rgb);
+      }
+      return results;
     };
     prepared.details = [phases] {
       json milliseconds;

@@ -6,6 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "bench/component_stages.h"
 #include "bench/pipeline_stage.h"
+#include "kernels/host_copy.h"
 #include "kernels/status_macros.h"
 
 namespace ltx::bench {
@@ -70,6 +71,12 @@ sampling::VideoLatentExtents ClipSize::latent() const {
 int64_t ClipSize::audio_tokens() const {
   if (forced_audio_tokens > 0) return forced_audio_tokens;
   return sampling::AudioLatentFrames(static_cast<double>(frames) / frame_rate);
+}
+
+absl::StatusOr<std::vector<float>> ValuesOf(Device& device, const Tensor& result) {
+  if (result.dtype() != DType::kU8) return ToFloats(device, result);
+  LTX_ASSIGN_OR_RETURN(const std::vector<uint8_t> bytes, ToBytes(device, result));
+  return std::vector<float>(bytes.begin(), bytes.end());
 }
 
 std::vector<std::string> StageNames() {

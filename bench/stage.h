@@ -79,6 +79,9 @@ class Stage {
   virtual absl::StatusOr<StageProjection> Project(const StageSize& size) = 0;
 };
 
+/// The elements of a result: f32, bf16, or the bytes of finished frames.
+absl::StatusOr<std::vector<float>> ValuesOf(Device& device, const Tensor& result);
+
 /// Names of all stages.
 std::vector<std::string> StageNames();
 

@@ -6,7 +6,6 @@
 
 #include "gtest/gtest.h"
 #include "kernels/cpu/cpu_device.h"
-#include "kernels/host_copy.h"
 #include "tools/random_model/model_size.h"
 #include "tools/random_model/random_file.h"
 
@@ -42,7 +41,7 @@ StageSize SmallSize() {
 class StageTest : public ::testing::TestWithParam<std::string> {
  protected:
   StageTest() : device_(cpu::CpuDevice::Create({}).value()) { options_.dtype = DType::kF32; }
-  std::vector<float> Floats(const Tensor& tensor) { return ToFloats(*device_, tensor).value(); }
+  std::vector<float> Floats(const Tensor& tensor) { return ValuesOf(*device_, tensor).value(); }
 
   const std::unique_ptr<cpu::CpuDevice> device_;
   StageOptions options_;

@@ -18,6 +18,9 @@ void PrintReport(const v1::GenerationReport& report, const std::string& path) {
   std::printf("%s: %s, seed %llu, recipe %s, %.2f s\n", path.c_str(), extent.c_str(),
               static_cast<unsigned long long>(parameters.seed()), parameters.recipe().c_str(),
               report.run_seconds());
+  if (parameters.enhancement_max_tokens() > 0) {
+    std::printf("prompt: %s\n", parameters.enhanced_prompt().c_str());
+  }
   for (const std::string& warning : report.warnings()) {
     std::fprintf(stderr, "ltx: warning: %s\n", warning.c_str());
   }

@@ -23,6 +23,7 @@
 #include "client/json_output.h"
 #include "client/plan_table.h"
 #include "client/progress_line.h"
+#include "client/prompt_list.h"
 #include "client/recipe_help.h"
 #include "client/video_client.h"
 
@@ -37,6 +38,7 @@ struct Flags {
   Connection connection;
   std::string output;
   std::vector<std::string> prompts;
+  std::string prompts_file;
   std::vector<std::string> conditions;
   std::string preview_dir;
   int preview_every = 1;
@@ -337,6 +339,9 @@ void AddLeaseFlags(CLI::App* app, v1::GenerateVideoRequest* request) {
   Optional<int64_t>(
       app, "--max-bytes", [request](int64_t v) { request->set_max_bytes(v); },
       "Most bytes of device memory it may take, weights included");
+  app->add_flag_function(
+      "--keep-partial-results", [request](int64_t) { request->set_keep_partial_results(true); },
+      "If the lease stops the job: the latents by then, in OUTPUT.partial.safetensors");
 }
 
 /// The flags that say what to make; returns the group with the prompt.
@@ -347,6 +352,8 @@ CLI::App* AddClipFlags(CLI::App* command, const std::shared_ptr<Flags>& flags) {
                    "What to show and to be heard; given several times, one clip for each, numbered "
                    "before the ending of the output")
       ->allow_extra_args(false);
+  prompt->add_option("--prompts-file", flags->prompts_file,
+                     "File of prompts, one a line: as --prompt for each of them");
   Optional<std::string>(
       prompt, "--prompt-handle",
       [flags](const std::string& v) { flags->request.set_prompt_handle(v); },
@@ -368,6 +375,11 @@ CLI::App* AddClipFlags(CLI::App* command, const std::shared_ptr<Flags>& flags) {
 
 /// Brings what flags hold besides into the request.
 absl::Status FinishRequest(Flags* flags) {
+  if (!flags->prompts_file.empty()) {
+    absl::StatusOr<std::vector<std::string>> prompts = ReadPromptList(flags->prompts_file);
+    if (!prompts.ok()) return prompts.status();
+    flags->prompts = *std::move(prompts);
+  }
   for (const std::string& text : flags->conditions) {
     const absl::Status status = ParseCondition(text, flags->request.add_conditions());
     if (!status.ok()) return status;
@@ -445,12 +457,13 @@ Command AddPlanCommand(CLI::App* app) {
   command->add_flag("--table", flags->table, "All rungs of the server instead of one size");
   command->add_flag("--json", flags->json, "Print the answer as JSON");
   return [flags] {
+    const absl::Status finished = FinishRequest(flags.get());
+    if (!finished.ok()) return Fail(finished);
     if (flags->prompts.size() > 1) {
-      return Fail(absl::InvalidArgumentError("a plan is of one --prompt"));
+      return Fail(absl::InvalidArgumentError("a plan is of one prompt"));
     }
     if (!flags->prompts.empty()) flags->request.set_prompt(flags->prompts.front());
-    const absl::Status finished = FinishRequest(flags.get());
-    return finished.ok() ? RunPlan(*flags) : Fail(finished);
+    return RunPlan(*flags);
   };
 }
 

@@ -37,6 +37,8 @@ std::string PhaseText(v1::Phase phase) {
       return "encode";
     case v1::PHASE_LORA_FUSION:
       return "LoRA";
+    case v1::PHASE_ENHANCE:
+      return "enhance";
     default:
       return "";
   }

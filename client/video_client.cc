@@ -47,6 +47,10 @@ absl::Status CheckEnding(absl::string_view path, absl::string_view mime_type) {
   return absl::OkStatus();
 }
 
+/// What there is of a clip whose job was stopped, and where it goes.
+constexpr char kPartialMimeType[] = "application/x-safetensors";
+constexpr char kPartialEnding[] = ".partial.safetensors";
+
 /// What a request of a given length ends in.
 absl::string_view ExpectedMimeType(const v1::GenerateVideoRequest& request) {
   if (request.recipe() == "t2a") return "audio/wav";
@@ -62,6 +66,11 @@ class MediaReceiver {
 
   absl::Status Begin(const v1::MediaHeader& header) {
     header_ = header;
+    if (header.mime_type() == kPartialMimeType) {
+      LTX_ASSIGN_OR_RETURN(file_,
+                           media::AtomicFile::Create(absl::StrCat(file_.path(), kPartialEnding)));
+      return absl::OkStatus();
+    }
     return CheckEnding(file_.path(), header.mime_type());
   }
 
@@ -86,6 +95,9 @@ class MediaReceiver {
     }
     return file_.Commit();
   }
+
+  /// Where the file is, or will be.
+  const std::string& path() const { return file_.path(); }
 
  private:
   media::AtomicFile file_;
@@ -221,6 +233,7 @@ absl::StatusOr<v1::GenerationReport> VideoClient::ReadStream(
   const std::unique_ptr<Reader> reader = start(&context);
   absl::Status local;
   std::optional<v1::GenerationReport> report;
+  std::string partial_path;
   v1::GenerateVideoEvent event;
   while (reader->Read(&event)) {
     if (!local.ok()) continue;  // Drains what was under way before the cancellation.
@@ -230,6 +243,12 @@ absl::StatusOr<v1::GenerationReport> VideoClient::ReadStream(
       local = receiver->Add(event.media_chunk());
     } else if (event.has_finished()) {
       report = event.finished().report();
+    } else if (event.has_partial()) {
+      partial_path = event.partial().path();
+      if (partial_path.empty() && receiver != nullptr) {
+        local = receiver->Finish();
+        partial_path = receiver->path();
+      }
     }
     if (!local.ok()) context.TryCancel();
     if (!event.has_media_chunk() && options.on_event) options.on_event(event);
@@ -242,7 +261,11 @@ absl::StatusOr<v1::GenerationReport> VideoClient::ReadStream(
     running_->cancelled = false;
   }
   LTX_RETURN_IF_ERROR(local);
-  LTX_RETURN_IF_ERROR(FromWire(wire));
+  if (absl::Status ended = FromWire(wire); !ended.ok()) {
+    if (partial_path.empty()) return ended;
+    return absl::Status(ended.code(),
+                        absl::StrCat(ended.message(), "; what there is: ", partial_path));
+  }
   if (!report.has_value()) return absl::DataLossError("the stream ended without a report");
   if (receiver != nullptr) LTX_RETURN_IF_ERROR(receiver->Finish());
   return *std::move(report);

@@ -4,10 +4,12 @@
 
 #include <iterator>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "kernels/status_macros.h"
 #include "server/generation_task.h"
@@ -35,16 +37,23 @@ class DiscardingSink final : public GenerationSink {
   absl::Status Deliver(v1::GenerationReport /*report*/, absl::string_view /*mime_type*/) override {
     return absl::OkStatus();
   }
+  absl::Status DeliverPartial(v1::PartialResult /*partial*/,
+                              absl::string_view /*mime_type*/) override {
+    return absl::UnimplementedError("a calibration keeps nothing");
+  }
 
  private:
   std::string Stem() const { return folder_ + "/calibration"; }
   const std::string folder_;
 };
 
-/// The smallest rung, and that of the model's default size: far enough apart to tell what belongs
-/// to a unit from what grows with the clip.
+/// The shortest clip of the smallest rung, the model's default size, and then rungs above it up to
+/// kMostVolume times as many pixels: what belongs to a unit, and what grows with area and with
+/// length, show at sizes that are far apart.
 std::vector<pipeline::GenerationRequest> Sizes(const pipeline::Model& model,
                                                const RungLadder& ladder) {
+  /// Beyond it a clip costs more than it tells: time grows in proportion, or faster.
+  constexpr double kMostVolume = 4;
   std::vector<pipeline::GenerationRequest> requests;
   const auto add = [&](const Geometry& geometry) {
     pipeline::GenerationRequest request = model.DefaultRequest();
@@ -54,14 +63,18 @@ std::vector<pipeline::GenerationRequest> Sizes(const pipeline::Model& model,
     if (model.Validate(request).ok()) requests.push_back(std::move(request));
   };
   const pipeline::RequestLimits& limits = model.limits();
-  const pipeline::GenerationRequest defaults = model.DefaultRequest();
-  // The shortest clip of the smallest rung.
+  const pipeline::GenerationRequest request = model.DefaultRequest();
+  const Geometry defaults = {request.width, request.height, request.num_frames};
   if (!ladder.rungs().empty()) {
     Geometry smallest = ladder.rungs().front().geometry;
     smallest.num_frames = (limits.min_frames + 6) / 8 * 8 + 1;
     add(smallest);
   }
-  add({defaults.width, defaults.height, defaults.num_frames});
+  add(defaults);
+  for (const Rung& rung : ladder.rungs()) {
+    const double times = rung.geometry.volume() / defaults.volume();
+    if (times > 1 && times <= kMostVolume) add(rung.geometry);
+  }
   return requests;
 }
 
@@ -72,6 +85,10 @@ constexpr const char* kPrompts[] = {
     "a green ring moves down on a gray background, a high whistle",
     "a white triangle bounces on a dark blue background, short beeps",
 };
+
+/// Rounds over all sizes, one clip of each in a round, two in the first: more than a median of the
+/// units that a clip has one of is worth.
+constexpr int kRounds = 7;
 
 /// False: the time is over.
 absl::StatusOr<bool> RunOnce(const pipeline::Model& model, Governor* governor,
@@ -84,7 +101,8 @@ absl::StatusOr<bool> RunOnce(const pipeline::Model& model, Governor* governor,
   ServerMetrics metrics;
   GenerationTask task("calibration", &model, governor,
                       {request, std::make_shared<const GovernorPlan>(std::move(weighed)),
-                       /*output_path=*/"", /*preview_every_steps=*/0, /*projection=*/nullptr},
+                       /*output_path=*/"", /*keep_partial_results=*/false,
+                       /*preview_every_steps=*/0, /*projection=*/nullptr},
                       std::make_shared<DiscardingSink>(scratch_dir), &metrics);
   LTX_RETURN_IF_ERROR(task.Start(0));
   while (absl::Now() < end) {
@@ -99,22 +117,43 @@ absl::StatusOr<bool> RunOnce(const pipeline::Model& model, Governor* governor,
 absl::Status Calibrate(const pipeline::Model& model, Governor* governor,
                        const std::string& scratch_dir, absl::Duration budget) {
   const absl::Time start = absl::Now();
+  const absl::Time end = start + budget;
+  const std::vector<pipeline::GenerationRequest> sizes = Sizes(model, governor->ladder());
   int clips = 0;
-  std::vector<pipeline::GenerationRequest> sizes = Sizes(model, governor->ladder());
-  for (pipeline::GenerationRequest& request : sizes) {
-    for (int run = 0; run < 2; ++run) {
-      request.prompt = kPrompts[clips % std::size(kPrompts)];
-      LTX_ASSIGN_OR_RETURN(const bool finished,
-                           RunOnce(model, governor, request, scratch_dir, start + budget));
-      if (!finished) {
-        spdlog::info("calibration: ends after {} clips, its time is over", clips);
-        return absl::OkStatus();
+  // Rounds over all sizes, so that what the machine does meanwhile meets them all alike. What
+  // does not fit into the time that is left is not begun.
+  const auto run = [&](pipeline::GenerationRequest request) -> absl::StatusOr<bool> {
+    request.prompt = absl::StrCat(kPrompts[clips % std::size(kPrompts)], " ", clips);
+    LTX_ASSIGN_OR_RETURN(const bool finished, RunOnce(model, governor, request, scratch_dir, end));
+    clips += finished ? 1 : 0;
+    return finished;
+  };
+  std::vector<int> runs(sizes.size(), 0);
+  for (int round = 0; round < kRounds; ++round) {
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      // A unit counts from its second time on.
+      const int due = round == 0 ? 2 : round + 2;
+      for (; runs[i] < due; ++runs[i]) {
+        LTX_ASSIGN_OR_RETURN(const GovernorPlan plan, governor->Weigh(sizes[i], {}, {}));
+        const double left = absl::ToDoubleSeconds(end - absl::Now());
+        if (plan.demand.seconds_known && plan.demand.total_seconds() > left) break;
+        LTX_ASSIGN_OR_RETURN(const bool finished, run(sizes[i]));
+        if (!finished) {
+          spdlog::info("calibration: ends after {} clips, its time is over", clips);
+          return absl::OkStatus();
+        }
       }
-      ++clips;
     }
   }
-  spdlog::info("calibration: {} clips in {:.2f} s", clips,
-               absl::ToDoubleSeconds(absl::Now() - start));
+  std::vector<std::string> made;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (runs[i] == 0) continue;
+    made.push_back(
+        absl::StrCat(runs[i], " of ",
+                     Geometry{sizes[i].width, sizes[i].height, sizes[i].num_frames}.ToString()));
+  }
+  spdlog::info("calibration: {} clips in {:.2f} s: {}", clips,
+               absl::ToDoubleSeconds(absl::Now() - start), absl::StrJoin(made, ", "));
   return absl::OkStatus();
 }
 

@@ -174,6 +174,7 @@ void VisitFields(ServerConfig* config, const Visitor& visit) {
   visit("drain_seconds", &config->drain_seconds);
   visit("metrics_listen", &config->metrics_listen);
   visit("prompt_cache_bytes", &config->prompt_cache_bytes);
+  visit("prompt_enhancement_system_prompt_file", &config->prompt_enhancement_system_prompt_file);
   visit("fused_cache_bytes", &config->fused_cache_bytes);
   visit("rungs", &config->rungs);
   visit("memory_budget_bytes", &config->memory_budget_bytes);
@@ -297,6 +298,10 @@ void DeclareFlags(ServerConfig* config, std::string* config_file, CLI::App* app)
                   "none");
   app->add_option("--prompt-cache-bytes", config->prompt_cache_bytes,
                   "Device memory for encoded prompts; 0: none are kept");
+  app->add_option("--prompt-enhancement-system-prompt-file",
+                  config->prompt_enhancement_system_prompt_file,
+                  "File that tells the text model how to rewrite prompts; empty: requests for it "
+                  "are refused");
   app->add_option("--fused-cache-bytes", config->fused_cache_bytes,
                   "Most device memory for transformers with the distilled LoRA fused in, kept "
                   "between jobs; -1: what the memory budget leaves, 0: none are kept");

@@ -79,6 +79,8 @@ struct ServerConfig {
   std::string metrics_listen;
   /// Device memory for the encoded forms of the prompts seen last; 0: none are kept.
   int64_t prompt_cache_bytes = int64_t{256} << 20;
+  /// File with the system prompt for prompt enhancement; empty: requests for it are refused.
+  std::string prompt_enhancement_system_prompt_file;
   /// Most device memory for transformers with the distilled LoRA fused in, kept between jobs; -1:
   /// what memory_budget_bytes leaves beside the running job, 0: every job fuses anew.
   int64_t fused_cache_bytes = -1;

@@ -25,6 +25,8 @@ class GenerationBackend {
     std::function<std::unique_ptr<Task>(const std::string& job_id,
                                         std::shared_ptr<GenerationSink> sink)>
         make_task;
+    /// The governor's rung, for metrics; empty if there is none.
+    std::string rung;
     /// Device time; 0 if nobody knows.
     double expected_seconds = 0;
     /// Device memory beyond what is resident, at its peak; 0 if nobody knows.

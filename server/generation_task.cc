@@ -1,6 +1,7 @@
 #include "server/generation_task.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -17,9 +18,11 @@
 #include "engine/pipeline/error_details.h"
 #include "engine/pipeline/job_options.h"
 #include "engine/verify/clip_verifier.h"
+#include "google/protobuf/util/json_util.h"
 #include "kernels/host_copy.h"
 #include "kernels/status_macros.h"
 #include "server/logging.h"
+#include "server/partial_result.h"
 #include "server/plan_mapping.h"
 #include "server/reasons.h"
 #include "server/request_mapping.h"
@@ -47,6 +50,15 @@ MemoryLedger::Snapshot MergePeaks(const MemoryLedger::Snapshot& earlier,
 uint64_t CacheHits(const pipeline::Model& model) {
   const pipeline::FusedCache* const fused = model.fused_cache();
   return model.prompt_cache_stats().hits + (fused == nullptr ? 0 : fused->stats().hits);
+}
+
+/// The same status with a remark at the end of its message.
+absl::Status WithRemark(const absl::Status& status, absl::string_view remark) {
+  absl::Status remarked(status.code(), absl::StrCat(status.message(), "; ", remark));
+  status.ForEachPayload([&remarked](absl::string_view type, const absl::Cord& payload) {
+    remarked.SetPayload(type, payload);
+  });
+  return remarked;
 }
 
 /// Cores for work on the host beside the device.
@@ -93,6 +105,7 @@ GenerationTask::GenerationTask(std::string id, const pipeline::Model* model, Gov
       kind_(MediaKindOf(request_)),
       plan_(std::move(order.plan)),
       output_path_(std::move(order.output_path)),
+      keep_partial_results_(order.keep_partial_results),
       sink_(std::move(sink)),
       metrics_(metrics),
       previews_(order.preview_every_steps > 0
@@ -157,7 +170,7 @@ absl::Status GenerationTask::AdvanceEngine() {
   const pipeline::Phase phase = job_->plan()[job_->completed()].phase;
   sink_->Enter(ToWire(phase));
   MakeRoom(phase);
-  const auto index = static_cast<size_t>(job_->completed());
+  const auto index = static_cast<size_t>(job_->completed() + units_left_out_);
   const uint64_t cache_hits = CacheHits(*model_);
   const absl::StatusOr<pipeline::UnitReport> advanced = job_->Advance();
   // What this job could not have, the next one may need as well.
@@ -173,9 +186,10 @@ absl::Status GenerationTask::AdvanceEngine() {
                                  absl::AsciiStrToLower(DTypeName(model_->compute_dtype())),
                                  unit.seconds);
   }
-  // A prompt that was kept says nothing of what encoding one costs, nor does a kept transformer of
-  // fusion, and a clip whose length turned out otherwise nothing of the planned one.
-  const bool observe = CacheHits(*model_) == cache_hits &&
+  // A prompt that was kept or has become another one says nothing of what encoding the planned one
+  // costs, nor does a kept transformer of fusion, and a clip whose length turned out otherwise
+  // nothing of the planned one.
+  const bool observe = CacheHits(*model_) == cache_hits && !WasWritten(unit.unit) &&
                        job_->parameters().num_frames == plan_->parameters.num_frames;
   const absl::Status within_lease = Account(index, unit.seconds, observe);
   if (within_lease.ok()) LTX_RETURN_IF_ERROR(TakeFrames());
@@ -189,9 +203,61 @@ absl::Status GenerationTask::AdvanceEngine() {
   progress.set_step(unit.unit.step);
   progress.set_steps(unit.unit.steps);
   progress.set_passes(unit.unit.passes);
+  if (unit.unit.phase == pipeline::Phase::kEnhance && unit.unit.index == unit.unit.count) {
+    progress.set_enhanced_prompt(job_->parameters().enhancement->prompt);
+    units_left_out_ += monitor_.EndPhase();
+  }
   Report(std::move(progress));
   SendPreview(unit);
-  return within_lease;
+  if (within_lease.ok() || !keep_partial_results_) return within_lease;
+  const absl::Status kept = KeepPartial();
+  if (!kept.ok()) spdlog::warn("no partial result: {}", kept.ToString());
+  return WithRemark(within_lease, kept.ok() ? "what there is is kept"
+                                            : absl::StrCat("nothing is kept: ", kept.message()));
+}
+
+absl::Status GenerationTask::KeepPartial() {
+  LTX_ASSIGN_OR_RETURN(const pipeline::PartialResult partial, job_->Partial());
+  v1::PartialResult wire;
+  wire.set_phase(ToWire(partial.unit.phase));
+  wire.set_unit(partial.unit.index);
+  wire.set_units(partial.unit.count);
+  wire.set_step(partial.step);
+  wire.set_steps(partial.unit.steps);
+  wire.set_sigma(partial.sigma);
+  std::vector<NamedValues> values;
+  for (const auto& [name, tensor] : partial.tensors) {
+    LTX_ASSIGN_OR_RETURN(std::vector<float> floats, ToFloats(model_->device(), tensor));
+    values.push_back({name, tensor.shape(), std::move(floats)});
+    wire.add_tensors(name);
+  }
+  std::string parameters;
+  if (!google::protobuf::util::MessageToJsonString(ToWire(job_->parameters()), &parameters).ok()) {
+    return absl::InternalError("the parameters do not become JSON");
+  }
+  const std::map<std::string, std::string> metadata = {
+      {"job_id", id_},
+      {"phase", std::string(pipeline::PhaseName(partial.unit.phase))},
+      {"unit", absl::StrCat(partial.unit.index)},
+      {"units", absl::StrCat(partial.unit.count)},
+      {"step", absl::StrCat(partial.step)},
+      {"steps", absl::StrCat(partial.unit.steps)},
+      {"sigma", absl::StrCat(partial.sigma)},
+      {"parameters", parameters},
+  };
+  const bool delivered = output_path_.empty();
+  const std::string path =
+      delivered ? sink_->ClipPath(kPartialMimeType) : absl::StrCat(output_path_, kPartialEnding);
+  LTX_ASSIGN_OR_RETURN(const int64_t bytes, WritePartialResult(path, values, metadata));
+  wire.set_total_bytes(bytes);
+  if (!delivered) wire.set_path(path);
+  return sink_->DeliverPartial(std::move(wire),
+                               delivered ? absl::string_view(kPartialMimeType) : "");
+}
+
+bool GenerationTask::WasWritten(const pipeline::WorkUnit& unit) const {
+  return job_->parameters().enhancement.has_value() && unit.phase == pipeline::Phase::kText &&
+         unit.index == 1;
 }
 
 absl::Status GenerationTask::Account(size_t unit, double seconds, bool observe) {

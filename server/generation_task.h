@@ -33,6 +33,8 @@ class GenerationTask final : public Task {
     std::shared_ptr<const GovernorPlan> plan;
     /// Resolved path for the clip, or empty: it is delivered to the sink.
     std::string output_path;
+    /// Whether what there is is kept if the lease stops the job.
+    bool keep_partial_results = false;
     /// A preview after every so many denoising steps; 0: none.
     int preview_every_steps = 0;
     /// Needed for previews; shared by all tasks of the model.
@@ -55,10 +57,14 @@ class GenerationTask final : public Task {
   /// Tells the governor of a unit, and asks it whether the job may go on. `observe`: the unit was
   /// what the plan says.
   absl::Status Account(size_t unit, double seconds, bool observe);
+  /// Whether the unit encodes a prompt that the model has written: another one than was planned.
+  bool WasWritten(const pipeline::WorkUnit& unit) const;
   /// Makes room for the next unit: transformers with an adapter that nobody uses go, if there would
   /// be too little left beside them.
   void MakeRoom(pipeline::Phase phase);
   void KeepFused(int64_t bytes);
+  /// Hands out what there is of the clip, as a file.
+  absl::Status KeepPartial();
   /// Compares the projection with what the job took.
   void CompareMemory(int64_t measured_bytes);
   /// Takes finished frames off the device and gives them to the encoder.
@@ -88,6 +94,7 @@ class GenerationTask final : public Task {
   const MediaKind kind_;
   const std::shared_ptr<const GovernorPlan> plan_;
   const std::string output_path_;
+  const bool keep_partial_results_;
   const std::shared_ptr<GenerationSink> sink_;
   ServerMetrics* const metrics_;
   /// Null if none are wanted, or could not be made.
@@ -106,6 +113,8 @@ class GenerationTask final : public Task {
   LeaseMonitor monitor_;
   int units_done_ = 0;
   int units_total_ = 0;
+  /// Units of the governor's plan that never ran, before the one that is next.
+  int units_left_out_ = 0;
   std::unique_ptr<pipeline::GenerationJob> job_;
   std::unique_ptr<Clip> clip_;
   /// Of a clip, from its first frames on.

@@ -19,6 +19,9 @@ inline constexpr MediaKind kMediaKinds[] = {{MediaKind::Form::kClip, ".mp4", "vi
                                             {MediaKind::Form::kPicture, ".png", "image/png"},
                                             {MediaKind::Form::kSound, ".wav", "audio/wav"}};
 
+/// What a job leaves that is stopped before its end.
+inline constexpr char kPartialMimeType[] = "application/x-safetensors";
+
 /// Sound for a recipe without picture, a picture for a single frame, else a clip, also where the
 /// length is yet to be predicted.
 inline MediaKind MediaKindOf(const pipeline::GenerationRequest& request) {
@@ -29,6 +32,7 @@ inline MediaKind MediaKindOf(const pipeline::GenerationRequest& request) {
 
 /// The ending of a file with such content; empty for a type that no request ends in.
 inline absl::string_view EndingOf(absl::string_view mime_type) {
+  if (mime_type == kPartialMimeType) return ".safetensors";
   for (const MediaKind& kind : kMediaKinds) {
     if (kind.mime_type == mime_type) return kind.ending;
   }

@@ -39,6 +39,8 @@ absl::StatusOr<GenerationBackend::Prepared> ModelBackend::Prepare(
   Prepared prepared;
   if (plan.demand.seconds_known) prepared.expected_seconds = plan.demand.total_seconds();
   prepared.expected_bytes = plan.demand.peak_bytes;
+  prepared.rung = plan.verdict.rung;
+  order.keep_partial_results = request.keep_partial_results();
   order.preview_every_steps = request.preview_every_steps();
   order.projection = projection_;
   order.plan = std::make_shared<const GovernorPlan>(std::move(plan));

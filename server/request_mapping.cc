@@ -137,6 +137,7 @@ absl::StatusOr<pipeline::GenerationRequest> FromWire(const v1::GenerateVideoRequ
   }
   if (request.has_seed()) mapped.seed = static_cast<uint64_t>(request.seed());
   mapped.video_only = request.video_only();
+  mapped.enhance_prompt = request.enhance_prompt();
   LTX_RETURN_IF_ERROR(MapLength(request, &mapped));
   LTX_RETURN_IF_ERROR(MapNoise(request, &mapped));
   LTX_RETURN_IF_ERROR(MapGuidance(request, &mapped));
@@ -166,14 +167,13 @@ absl::StatusOr<pipeline::GenerationRequest> FromWire(const v1::GenerateVideoRequ
             "preview_every_steps ", value, " is negative; use 0 for no previews, or a step count")),
         {std::string(pipeline::kReasonUnknownValue), "preview_every_steps", value, "0 or more"});
   }
-  if (request.enhance_prompt()) {
-    return pipeline::UnsupportedFieldError("enhance_prompt", "true", mapped.recipe);
-  }
   return mapped;
 }
 
 v1::Phase ToWire(pipeline::Phase phase) {
   switch (phase) {
+    case pipeline::Phase::kEnhance:
+      return v1::PHASE_ENHANCE;
     case pipeline::Phase::kText:
       return v1::PHASE_TEXT;
     case pipeline::Phase::kFuse:
@@ -234,6 +234,12 @@ v1::EffectiveParameters ToWire(const pipeline::EffectiveParameters& parameters) 
     if (parameters.has_audio) {
       SetGuidance(parameters.guidance->settings.audio, wire.mutable_audio_guidance());
     }
+  }
+  if (parameters.enhancement.has_value()) {
+    const pipeline::EffectiveParameters::Enhancement& enhancement = *parameters.enhancement;
+    wire.set_enhancement_max_tokens(static_cast<int32_t>(enhancement.max_new_tokens));
+    wire.set_enhancement_tokens(static_cast<int32_t>(enhancement.tokens));
+    wire.set_enhanced_prompt(enhancement.prompt);
   }
   if (parameters.predicted_seconds.has_value()) {
     wire.set_predicted_seconds(*parameters.predicted_seconds);

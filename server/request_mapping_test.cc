@@ -59,9 +59,6 @@ TEST(FromWireTest, RefusesByName) {
   request.set_recipe("no_such");
   EXPECT_EQ(field_of(request), "recipe");
   request.Clear();
-  request.set_enhance_prompt(true);
-  EXPECT_EQ(field_of(request), "enhance_prompt");
-  request.Clear();
   request.set_noise_generator(static_cast<v1::NoiseGenerator>(17));
   EXPECT_EQ(field_of(request), "noise_generator");
 }
@@ -132,6 +129,7 @@ absl::StatusOr<std::string> Outcome(const v1::GenerateVideoRequest& request) {
   pipeline::PlanInputs inputs;
   inputs.model_version = {2, 5};
   inputs.num_blocks = 48;
+  inputs.max_enhancement_tokens = 512;
   LTX_ASSIGN_OR_RETURN(const pipeline::RecipePlan plan, pipeline::MakePlan(mapped, inputs));
   return mapped.prompt + (mapped.auto_duration.has_value() ? " predicted " : " ") +
          ToWire(plan.parameters).DebugString();

@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -106,6 +107,29 @@ class WorkDir {
   const std::string path_;
 };
 
+/// The reference's system prompts have 4 to 5 KB; the text model reads all of it for each prompt.
+constexpr size_t kMaxSystemPromptBytes = 32 << 10;
+
+/// What tells the text model how to rewrite prompts; empty if no file is configured.
+absl::StatusOr<std::string> ReadSystemPrompt(const std::string& path) {
+  if (path.empty()) return std::string();
+  const auto bad = [&path](const std::string& what) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("prompt_enhancement_system_prompt_file: \"", path, "\" ", what));
+  };
+  std::ifstream file(path, std::ios::binary);
+  std::string text(kMaxSystemPromptBytes + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (file.bad() || !file.eof()) {
+    return bad(file.is_open() ? absl::StrCat("cannot be read or has more than ",
+                                             kMaxSystemPromptBytes, " bytes")
+                              : "cannot be opened");
+  }
+  text.resize(static_cast<size_t>(file.gcount()));
+  if (text.empty()) return bad("is empty");
+  return text;
+}
+
 /// A mistyped root would otherwise show up as a refusal of every request.
 absl::Status CheckOutputRoots(const std::vector<std::string>& roots) {
   for (const std::string& root : roots) {
@@ -132,7 +156,8 @@ JobManagerOptions JobOptions(const ServerConfig& config, const std::string& scra
     options.queue_timeout = absl::Seconds(config.queue_timeout_seconds);
   }
   options.on_over = [metrics](const Job& job) {
-    metrics->CountRequest(job.Describe(/*brief=*/false).parameters().recipe(), /*rung=*/"",
+    const v1::Job over = job.Describe(/*brief=*/false);
+    metrics->CountRequest(over.parameters().recipe(), over.rung(),
                           static_cast<absl::StatusCode>(job.EndStatus().error_code()));
   };
   return options;
@@ -311,10 +336,16 @@ absl::Status RunServer(const ServerConfig& config) {
   model_options.compute_dtype = ComputeDType(config, *device);
   model_options.record_forwards = config.cuda_graphs;
   model_options.prompt_cache_bytes = config.prompt_cache_bytes;
+  LTX_ASSIGN_OR_RETURN(model_options.enhancement_system_prompt,
+                       ReadSystemPrompt(config.prompt_enhancement_system_prompt_file));
   model_options.fused_cache_bytes =
       config.fused_cache_bytes < 0 ? std::numeric_limits<int64_t>::max() : config.fused_cache_bytes;
   LTX_ASSIGN_OR_RETURN(const std::unique_ptr<pipeline::Model> model,
                        pipeline::Model::Load(device, files, model_options));
+  if (!model_options.enhancement_system_prompt.empty() && !model->CheckEnhancement().ok()) {
+    spdlog::warn("prompt_enhancement_system_prompt_file is of no use: {}",
+                 std::string(model->CheckEnhancement().message()));
+  }
   LogWeights(device, absl::Now() - loading);
   LTX_ASSIGN_OR_RETURN(const std::unique_ptr<WorkDir> work_dir, WorkDir::Create(config.work_dir));
 

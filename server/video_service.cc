@@ -60,6 +60,7 @@ absl::StatusOr<std::shared_ptr<Job>> VideoService::StartJob(
   LTX_ASSIGN_OR_RETURN(GenerationBackend::Prepared prepared, backend_->Prepare(resolved));
   submission.request = request;
   submission.deadline = absl::FromChrono(context.deadline());
+  submission.rung = std::move(prepared.rung);
   submission.expected_seconds = prepared.expected_seconds;
   submission.expected_bytes = prepared.expected_bytes;
   submission.make_task = std::move(prepared.make_task);
@@ -96,7 +97,8 @@ absl::StatusOr<v1::PlanResponse> VideoService::PlanOf(const grpc::CallbackServer
   LTX_ASSIGN_OR_RETURN(const std::string tenant, authenticator_->Authenticate(context));
   LTX_ASSIGN_OR_RETURN(const v1::GenerateVideoRequest resolved,
                        conditions_->Resolve(tenant, request));
-  return backend_->Plan(resolved, absl::FromChrono(context.deadline()), Outlook());
+  LTX_ASSIGN_OR_RETURN(const QueueOutlook outlook, jobs_->Outlook(resolved, tenant));
+  return backend_->Plan(resolved, absl::FromChrono(context.deadline()), outlook);
 }
 
 grpc::ServerUnaryReactor* VideoService::ListRungs(grpc::CallbackServerContext* context,
@@ -105,14 +107,6 @@ grpc::ServerUnaryReactor* VideoService::ListRungs(grpc::CallbackServerContext* c
   const absl::Status allowed = authenticator_->Authenticate(*context).status();
   if (!allowed.ok()) return Finish<v1::ListRungsResponse>(context, allowed, response);
   return Finish(context, backend_->ListRungs(*request), response);
-}
-
-QueueOutlook VideoService::Outlook() const {
-  const Scheduler::Snapshot queue = jobs_->ReadScheduler();
-  QueueOutlook outlook;
-  outlook.jobs_ahead = queue.total_waiting() + static_cast<int>(queue.running_ids.size());
-  outlook.seconds_ahead = outlook.jobs_ahead * queue.mean_job_seconds;
-  return outlook;
 }
 
 grpc::ServerReadReactor<v1::ConditionRequest>* VideoService::Condition(

@@ -57,7 +57,6 @@ class VideoService final : public v1::VideoService::CallbackService {
                                           const v1::GenerateVideoRequest& request);
   void FillQueue(v1::HealthResponse* response) const;
   /// What a new job would have before it, roughly: jobs by their number and mean.
-  QueueOutlook Outlook() const;
 
   GenerationBackend* const backend_;
   JobManager* const jobs_;

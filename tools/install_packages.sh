@@ -8,7 +8,7 @@ PACKAGES=(
   libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc libabsl-dev
   libdnnl-dev                                   # matrix products and convolutions on the CPU
   libavformat-dev libavcodec-dev libavutil-dev libswscale-dev libswresample-dev
-  libcli11-dev libkissfft-dev libspdlog-dev nlohmann-json3-dev libssl-dev zlib1g-dev
+  libcli11-dev libkissfft-dev libspdlog-dev nlohmann-json3-dev libssl-dev libutf8proc-dev zlib1g-dev
   libcpp-httplib-dev liblcms2-dev prometheus-cpp-dev
   libgtest-dev libgmock-dev                     # tests
   ca-certificates python3 python3-pip unzip     # fetches the google.rpc protos

@@ -38,6 +38,9 @@ class DiffusionStage {
   /// (NONFINITE_OUTPUT) naming stage, evaluation and modality if a latent became NaN or infinite.
   absl::Status Forward();
 
+  /// Step and noise level of the current latents. FAILED_PRECONDITION if done.
+  absl::StatusOr<sampling::Evaluation> Next() const { return loop_->Next(); }
+
   /// The current latent, [1, T, C]; undefined for an absent modality.
   const Tensor& latent(sampling::Modality modality) const { return loop_->latent(modality); }
 

@@ -39,6 +39,14 @@ struct EffectiveParameters {
   std::optional<Guidance> guidance;
   /// Seconds that the duration head predicted, before clamping. Known once the text phase has run.
   std::optional<double> predicted_seconds;
+  /// Of a prompt that the text model rewrites.
+  struct Enhancement {
+    int64_t max_new_tokens = 0;
+    /// What it wrote, cleaned, and with how many tokens. Known once the phase has run.
+    std::string prompt;
+    int64_t tokens = 0;
+  };
+  std::optional<Enhancement> enhancement;
   /// What the caller ought to know about the choices made.
   std::vector<std::string> warnings;
   NoiseGenerator noise_generator = NoiseGenerator::kTorchCpu;

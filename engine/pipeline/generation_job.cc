@@ -69,8 +69,11 @@ struct GenerationJob::State {
   }
 
   absl::Status Run(const WorkUnit& unit);
+  absl::Status Enhance();
   absl::Status EncodePrompt(int index);
-  absl::StatusOr<text::PromptContexts> Encode(const std::string& prompt) const;
+  absl::StatusOr<text::PromptContexts> Encode(const std::string& prompt,
+                                              const text::PromptCache::Encode& encode) const;
+  absl::StatusOr<text::PromptContexts> EncodeUnwritten() const;
   absl::Status PredictLength();
   absl::Status Denoise(int number);
   absl::StatusOr<StageSpec> StageToRun(int number);
@@ -81,10 +84,10 @@ struct GenerationJob::State {
   absl::Status DecodeAudio();
 
   const Model* const model;
-  /// With the length that was predicted, once it is.
+  /// With the prompt that was written and the length that was predicted, once they are.
   GenerationRequest request;
   const JobOptions options;
-  const PlanInputs inputs;
+  PlanInputs inputs;
   EffectiveParameters parameters;
   /// Geometry and sampler of each stage, without initial latents.
   std::vector<StageSpec> stages;
@@ -97,6 +100,7 @@ struct GenerationJob::State {
 
   const std::shared_ptr<sampling::NoiseSource> noise;
   // What flows from unit to unit; each is released as soon as its last user has run.
+  std::unique_ptr<text::PromptRewrite> rewrite;
   text::PromptContexts contexts, negative_contexts;
   /// With the LoRA of the stage that is under way or next; null where that runs without.
   std::shared_ptr<const dit::Transformer> fused;
@@ -113,6 +117,8 @@ struct GenerationJob::State {
 
 absl::Status GenerationJob::State::Run(const WorkUnit& unit) {
   switch (unit.phase) {
+    case Phase::kEnhance:
+      return Enhance();
     case Phase::kText:
       return EncodePrompt(unit.index);
     case Phase::kFuse:
@@ -131,10 +137,37 @@ absl::Status GenerationJob::State::Run(const WorkUnit& unit) {
   return absl::InternalError("unknown phase");
 }
 
-absl::StatusOr<text::PromptContexts> GenerationJob::State::Encode(const std::string& prompt) const {
-  const auto encode = [this](absl::string_view text) {
-    return parts().prompt_encoder->Encode(text);
-  };
+absl::Status GenerationJob::State::Enhance() {
+  if (rewrite == nullptr) {
+    LTX_ASSIGN_OR_RETURN(rewrite, parts().prompt_enhancer->Start(request.prompt, parameters.seed));
+  }
+  const absl::Status written = rewrite->Advance();
+  if (absl::IsDataLoss(written)) return NonFinite("the scores for an enhanced prompt's words");
+  LTX_RETURN_IF_ERROR(written);
+  if (!rewrite->done()) return absl::OkStatus();
+  request.prompt = rewrite->Text();
+  EffectiveParameters::Enhancement& enhancement = *parameters.enhancement;
+  enhancement.prompt = request.prompt;
+  enhancement.tokens = static_cast<int64_t>(rewrite->tokens().size());
+  if (rewrite->cut()) {
+    parameters.warnings.push_back(
+        absl::StrCat("the enhanced prompt is cut after ", enhancement.tokens, " tokens"));
+  }
+  rewrite.reset();
+  return EndPhase(completed + 1, &plan);
+}
+
+absl::StatusOr<text::PromptContexts> GenerationJob::State::EncodeUnwritten() const {
+  text::PromptEncoder& encoder = *parts().prompt_encoder;
+  text::TokenizedPrompt longest;
+  longest.ids.assign(static_cast<size_t>(std::min(parameters.enhancement->max_new_tokens + 1,
+                                                  encoder.tokenizer().limits().max_tokens)),
+                     encoder.tokenizer().begin_id());
+  return encoder.EncodeTokens(longest);
+}
+
+absl::StatusOr<text::PromptContexts> GenerationJob::State::Encode(
+    const std::string& prompt, const text::PromptCache::Encode& encode) const {
   LTX_ASSIGN_OR_RETURN(const text::PromptContexts encoded,
                        parts().prompt_cache->Get(prompt, encode));
   for (const Tensor& context : {encoded.video, encoded.audio}) {
@@ -145,11 +178,20 @@ absl::StatusOr<text::PromptContexts> GenerationJob::State::Encode(const std::str
 }
 
 absl::Status GenerationJob::State::EncodePrompt(int index) {
+  const auto encode = [this](absl::string_view text) {
+    return parts().prompt_encoder->Encode(text);
+  };
   if (index == 2) {
-    LTX_ASSIGN_OR_RETURN(negative_contexts, Encode(parameters.guidance->negative_prompt));
+    LTX_ASSIGN_OR_RETURN(negative_contexts, Encode(parameters.guidance->negative_prompt, encode));
     return absl::OkStatus();
   }
-  LTX_ASSIGN_OR_RETURN(contexts, Encode(request.prompt));
+  // A device without data has written nothing: the longest answer that it might have been.
+  if (parameters.enhancement.has_value() && !device().holds_data()) {
+    LTX_ASSIGN_OR_RETURN(contexts,
+                         Encode("", [this](absl::string_view) { return EncodeUnwritten(); }));
+  } else {
+    LTX_ASSIGN_OR_RETURN(contexts, Encode(request.prompt, encode));
+  }
   Observe("context.video", contexts.video);
   Observe("context.audio", contexts.audio);
   if (request.auto_duration.has_value()) LTX_RETURN_IF_ERROR(PredictLength());
@@ -170,8 +212,13 @@ absl::Status GenerationJob::State::PredictLength() {
   LTX_ASSIGN_OR_RETURN(request.num_frames,
                        sampling::FramesForDuration(seconds, request.frame_rate.value(),
                                                    range.min_frames, range.max_frames));
-  // Sizes change, the units of the text phase do not.
+  // Sizes change, the units up to here do not.
+  if (parameters.enhancement.has_value()) {
+    inputs.max_enhancement_tokens = parameters.enhancement->tokens;
+  }
   LTX_ASSIGN_OR_RETURN(RecipePlan remade, MakePlan(request, inputs));
+  remade.parameters.enhancement = std::move(parameters.enhancement);
+  remade.parameters.warnings = std::move(parameters.warnings);
   parameters = std::move(remade.parameters);
   parameters.predicted_seconds = seconds;
   stages = std::move(remade.stages);
@@ -327,6 +374,9 @@ absl::StatusOr<std::unique_ptr<GenerationJob>> GenerationJob::Create(
     inputs.cuda_launch_shape = {device.multiprocessors, device.threads_per_multiprocessor};
   }
   inputs.cuda_launch_shape = options.cuda_launch_shape.value_or(inputs.cuda_launch_shape);
+  if (request.enhance_prompt) {
+    inputs.max_enhancement_tokens = model->parts().prompt_enhancer->max_new_tokens();
+  }
   LTX_ASSIGN_OR_RETURN(RecipePlan plan, MakePlan(resolved, inputs));
   return std::unique_ptr<GenerationJob>(new GenerationJob(std::make_unique<State>(
       model, std::move(resolved), options, std::move(inputs), std::move(plan))));
@@ -358,6 +408,40 @@ absl::StatusOr<UnitReport> GenerationJob::Advance() {
   report.completed = ++state_->completed;
   report.total = static_cast<int>(state_->plan.size());
   return report;
+}
+
+absl::StatusOr<PartialResult> GenerationJob::Partial() const {
+  const State& state = *state_;
+  if (state.failed) return absl::FailedPreconditionError("the job has failed");
+  PartialResult partial;
+  Tensor video = state.latents.video;
+  Tensor audio = state.latents.audio.defined() ? state.latents.audio : state.shipped_audio;
+  if (state.completed > 0) partial.unit = state.plan[state.completed - 1];
+  if (state.stage != nullptr) {
+    LTX_ASSIGN_OR_RETURN(const sampling::Evaluation next, state.stage->Next());
+    partial.step = next.step;
+    partial.sigma = next.sigma;
+    video = state.stage->latent(Modality::kVideo);
+    audio = state.stage->latent(Modality::kAudio);
+    if (video.defined()) {
+      const int stage = partial.unit.phase == Phase::kStage1 ? 0 : 1;
+      const sampling::VideoLatentExtents& extents = state.stages[stage].video;
+      LTX_ASSIGN_OR_RETURN(video, video.Reshape({1, extents.frames, extents.height, extents.width,
+                                                 video.dim(-1)}));
+    }
+  } else {
+    partial.step = partial.unit.steps;
+  }
+  const auto add = [&partial](const char* name, const Tensor& tensor) {
+    if (tensor.defined()) partial.tensors.emplace_back(name, tensor);
+  };
+  add("video_latent", video);
+  add("audio_latent", audio);
+  add("waveform", state.waveform);
+  if (partial.tensors.empty()) {
+    return absl::FailedPreconditionError("the job has made no latents yet");
+  }
+  return partial;
 }
 
 std::vector<FinishedFrames> GenerationJob::TakeFrames() {

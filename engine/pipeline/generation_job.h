@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -46,6 +48,20 @@ struct GenerationResult {
   std::vector<PhaseSeconds> phases;
 };
 
+/// What a job has made that does not go on to its end.
+struct PartialResult {
+  /// The last finished unit.
+  WorkUnit unit;
+  /// In a denoising stage: sampling steps that the latents have behind them.
+  int step = 0;
+  /// Noise level of the latents; 0 outside stages.
+  double sigma = 0;
+  /// What is there of "video_latent" [1, F, H, W, C], "audio_latent" [1, T, C] (both normalised, as
+  /// the transformer sees them) and "waveform" (as in GenerationResult). Frames are handed out as
+  /// they become final, see TakeFrames().
+  std::vector<std::pair<std::string, Tensor>> tensors;
+};
+
 struct JobOptions;
 
 /// One request being computed, unit by unit. Holds the intermediate tensors between units and frees
@@ -77,6 +93,10 @@ class GenerationJob {
   /// INTERNAL (NONFINITE_OUTPUT) naming phase and step where NaN or infinity appeared,
   /// RESOURCE_EXHAUSTED for lack of device memory, FAILED_PRECONDITION if done or failed before.
   absl::StatusOr<UnitReport> Advance();
+
+  /// What there is between two units. FAILED_PRECONDITION if there is nothing yet, or after an
+  /// error.
+  absl::StatusOr<PartialResult> Partial() const;
 
   /// Frames that became final since the last call, in order, for whoever encodes them while the job
   /// goes on. Those that nobody takes stay with the job.

@@ -94,6 +94,45 @@ class GenerationJobTest : public testing::Test {
 cpu::CpuDevice* GenerationJobTest::device_ = nullptr;
 Model* GenerationJobTest::model_ = nullptr;
 
+TEST_F(GenerationJobTest, WhatThereIsBetweenUnits) {
+  GenerationRequest request = Request();
+  const auto job = Create(request);
+  EXPECT_EQ(job->Partial().status().code(), absl::StatusCode::kFailedPrecondition);
+  float last_sigma = 2;
+  while (!job->done()) {
+    const WorkUnit unit = job->Advance().value().unit;
+    const auto partial = job->Partial();
+    if (unit.phase == Phase::kText) {
+      EXPECT_EQ(partial.status().code(), absl::StatusCode::kFailedPrecondition);
+      continue;
+    }
+    ASSERT_TRUE(partial.ok()) << partial.status();
+    EXPECT_EQ(partial->unit.phase, unit.phase);
+    EXPECT_EQ(partial->unit.index, unit.index);
+    std::vector<std::string> names;
+    for (const auto& [name, tensor] : partial->tensors) {
+      names.push_back(name);
+      if (name != "video_latent") continue;
+      // 17 frames are 3 latent ones; the first stage works at half the sides.
+      const bool half = unit.phase == Phase::kStage1;
+      EXPECT_EQ(tensor.dim(1), 3);
+      EXPECT_EQ(tensor.dim(2), half ? 2 : 4);
+      EXPECT_EQ(tensor.dim(3), half ? 2 : 4);
+      EXPECT_TRUE(*device_->AllFinite(tensor));
+    }
+    if (unit.phase == Phase::kStage1 && unit.index < unit.count) {
+      EXPECT_EQ(partial->step, unit.index);
+      EXPECT_LT(partial->sigma, last_sigma);
+      EXPECT_GT(partial->sigma, 0);
+      last_sigma = static_cast<float>(partial->sigma);
+    }
+    if (unit.index == unit.count) EXPECT_EQ(partial->sigma, 0);
+    const std::vector<std::string> latents = {"video_latent", "audio_latent"};
+    if (unit.phase == Phase::kStage1 || unit.phase == Phase::kStage2) EXPECT_EQ(names, latents);
+  }
+  EXPECT_EQ(job->Partial()->tensors.back().first, "waveform");
+}
+
 TEST_F(GenerationJobTest, ModelDescribesItself) {
   EXPECT_EQ(model_->name(), "ltx-tiny");
   EXPECT_EQ(model_->kind(), "distilled");

@@ -71,6 +71,8 @@ struct GenerationRequest {
   /// Leave out the sound: the audio stream is absent from every stage.
   bool video_only = false;
   std::optional<AutoDuration> auto_duration;
+  /// Let the text model write a fuller prompt out of this one, with the request's seed.
+  bool enhance_prompt = false;
 
   // What follows is honoured by some recipes only; the others refuse it by name.
   std::optional<std::string> negative_prompt;

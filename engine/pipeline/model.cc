@@ -52,6 +52,7 @@ absl::StatusOr<std::unique_ptr<Model>> Model::Load(Device* device,
   }
   model->parts_->prompt_cache =
       std::make_unique<text::PromptCache>(device, options.prompt_cache_bytes);
+  LTX_RETURN_IF_ERROR(model->LoadEnhancer());
   LTX_RETURN_IF_ERROR(model->CheckGrid());
   const bool distilled = model->kind_ == kKindDistilled;
   for (const RecipeTraits& recipe : AllRecipes()) {
@@ -79,6 +80,37 @@ absl::Status Model::Describe(const checkpoint::ModelSet& files, const ModelOptio
   limits_.min_size = files.limits.min_size.value_or(limits_.min_size);
   limits_.max_size = files.limits.max_size.value_or(limits_.max_size);
   return absl::OkStatus();
+}
+
+absl::Status Model::LoadEnhancer() {
+  const text::TextTower& tower = parts_->prompt_encoder->tower();
+  if (options_.enhancement_system_prompt.empty() ||
+      !text::PromptEnhancer::CheckFamily(tower.config()).ok()) {
+    return absl::OkStatus();
+  }
+  text::PromptEnhancer::Options options;
+  options.system_prompt = options_.enhancement_system_prompt;
+  LTX_ASSIGN_OR_RETURN(
+      parts_->prompt_enhancer,
+      text::PromptEnhancer::Create(device_, &tower, parts_->prompt_encoder->shared_tokenizer(),
+                                   std::move(options)));
+  return absl::OkStatus();
+}
+
+absl::Status Model::CheckEnhancement() const {
+  if (parts_->prompt_enhancer.has_value()) return absl::OkStatus();
+  const absl::Status family =
+      text::PromptEnhancer::CheckFamily(parts_->prompt_encoder->tower().config());
+  if (!family.ok()) {
+    return WithDetail(absl::FailedPreconditionError(absl::StrCat(
+                          "enhance_prompt cannot be honoured by ", name_, ": ", family.message())),
+                      {std::string(kReasonModelKind), "enhance_prompt", "true", "unset"});
+  }
+  return WithDetail(
+      absl::FailedPreconditionError(
+          "enhance_prompt needs a system prompt, and this server has none: its configuration names "
+          "the file with one as prompt_enhancement_system_prompt_file"),
+      {std::string(kReasonComponentMissing), "enhance_prompt", "true", "unset"});
 }
 
 absl::Status Model::CheckGrid() const {
@@ -130,6 +162,7 @@ absl::Status Model::Validate(const GenerationRequest& request) const {
   LTX_RETURN_IF_ERROR(ValidateRequest(request, limits_));
   const RecipeTraits& recipe = TraitsOf(request.recipe);
   LTX_RETURN_IF_ERROR(CheckRecipe(recipe));
+  if (request.enhance_prompt) LTX_RETURN_IF_ERROR(CheckEnhancement());
   if (request.auto_duration.has_value() && !parts_->duration_head.has_value()) {
     return WithDetail(
         absl::FailedPreconditionError(absl::StrCat(

@@ -30,6 +30,9 @@ struct ModelOptions {
   std::optional<checkpoint::ModelKind> kind;
   /// Device memory for the contexts of the prompts seen last; 0: every job encodes its prompt.
   int64_t prompt_cache_bytes = 0;
+  /// What tells the text model how to rewrite a prompt; empty: requests for it are refused. Takes
+  /// device memory of the size of the text model's embedding table where that model can write.
+  std::string enhancement_system_prompt;
   /// Device memory for transformers with the distilled LoRA in them, between jobs; 0: every job
   /// fuses anew. Whoever plans memory may change it, see fused_cache().
   int64_t fused_cache_bytes = 0;
@@ -77,6 +80,10 @@ class Model {
   /// (FAILED_PRECONDITION, MODEL_KIND_MISMATCH or COMPONENT_MISSING naming the file).
   absl::Status Validate(const GenerationRequest& request) const;
 
+  /// Whether prompts can be enhanced: FAILED_PRECONDITION (MODEL_KIND_MISMATCH or
+  /// COMPONENT_MISSING) saying why not.
+  absl::Status CheckEnhancement() const;
+
   /// What the cache of prompts has done and holds. Any thread.
   text::PromptCache::Stats prompt_cache_stats() const;
 
@@ -90,6 +97,8 @@ class Model {
   Model();
   /// Name, kind, version, defaults and limits.
   absl::Status Describe(const checkpoint::ModelSet& files, const ModelOptions& options);
+  /// The prompt enhancer, where it can be had.
+  absl::Status LoadEnhancer();
   /// UNIMPLEMENTED if the VAE or the upsampler counts in other steps than the recipes.
   absl::Status CheckGrid() const;
   /// FAILED_PRECONDITION if the set cannot run the recipe.

@@ -11,6 +11,7 @@
 #include "engine/text/duration_head.h"
 #include "engine/text/prompt_cache.h"
 #include "engine/text/prompt_encoder.h"
+#include "engine/text/prompt_enhancer.h"
 #include "engine/upsampler/latent_upsampler.h"
 #include "engine/video_vae/statistics.h"
 #include "engine/video_vae/video_decoder.h"
@@ -22,6 +23,8 @@ struct ModelParts {
   std::unique_ptr<text::PromptEncoder> prompt_encoder;
   /// In front of the encoder; set by Model::Load.
   std::unique_ptr<text::PromptCache> prompt_cache;
+  /// Writes with the encoder's tower. Unset if that cannot, or nobody said how.
+  std::optional<text::PromptEnhancer> prompt_enhancer;
   std::unique_ptr<dit::Transformer> transformer;
   std::unique_ptr<video_vae::VideoDecoder> video_decoder;
   /// Of the video VAE, for the upsampler.

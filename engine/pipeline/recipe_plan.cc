@@ -200,6 +200,10 @@ absl::StatusOr<RecipePlan> MakePlan(const GenerationRequest& request, const Plan
     plan.stages.push_back(std::move(stage));
   }
 
+  if (request.enhance_prompt && inputs.encode_prompt) {
+    p.enhancement.emplace().max_new_tokens = inputs.max_enhancement_tokens;
+    AddUnits(Phase::kEnhance, static_cast<int>(inputs.max_enhancement_tokens), &plan.units);
+  }
   if (inputs.encode_prompt) AddUnits(Phase::kText, NeedsNegative(p) ? 2 : 1, &plan.units);
   std::vector<WorkUnit> fusions;
   AddUnits(Phase::kFuse,
@@ -232,6 +236,19 @@ absl::Status SetPhaseUnits(Phase phase, int64_t count, int completed, std::vecto
   AddUnits(phase, static_cast<int>(count), &units);
   const auto position = plan->erase(begin, std::find_if_not(begin, plan->end(), is_phase));
   plan->insert(position, units.begin(), units.end());
+  return absl::OkStatus();
+}
+
+absl::Status EndPhase(int completed, std::vector<WorkUnit>* plan) {
+  if (completed < 1 || completed > static_cast<int>(plan->size())) {
+    return absl::InternalError(absl::StrCat("no unit ", completed, " in a plan of ", plan->size()));
+  }
+  const Phase phase = (*plan)[completed - 1].phase;
+  const int count = (*plan)[completed - 1].index;
+  const auto rest = plan->begin() + completed;
+  plan->erase(rest, std::find_if(rest, plan->end(),
+                                 [phase](const WorkUnit& unit) { return unit.phase != phase; }));
+  for (int i = completed - count; i < completed; ++i) (*plan)[i].count = count;
   return absl::OkStatus();
 }
 

@@ -31,6 +31,8 @@ struct PlanInputs {
   int64_t fused_transformer_bytes = 0;
   /// False if the contexts are given.
   bool encode_prompt = true;
+  /// Most tokens that an enhanced prompt may get.
+  int64_t max_enhancement_tokens = 0;
   DType compute_dtype = DType::kF32;
   bool on_cuda = false;
   sampling::CudaLaunchShape cuda_launch_shape;
@@ -51,6 +53,10 @@ absl::StatusOr<RecipePlan> MakePlan(const GenerationRequest& request, const Plan
 /// Gives `phase` another number of units, once it is known; the first of them is unit `completed`
 /// of the plan. INTERNAL if it is not, or if count is not positive.
 absl::Status SetPhaseUnits(Phase phase, int64_t count, int completed, std::vector<WorkUnit>* plan);
+
+/// Ends the phase of unit `completed` - 1 there: its further units are dropped. INTERNAL if
+/// `completed` is not in the plan.
+absl::Status EndPhase(int completed, std::vector<WorkUnit>* plan);
 
 }  // namespace ltx::pipeline
 

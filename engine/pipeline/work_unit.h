@@ -10,6 +10,8 @@ namespace ltx::pipeline {
 
 /// What a work unit belongs to.
 enum class Phase : uint8_t {
+  /// The text model rewrites the prompt, a token a unit.
+  kEnhance,
   kText,
   kFuse,
   kStage1,
@@ -18,11 +20,12 @@ enum class Phase : uint8_t {
   kVideoDecode,
   kAudioDecode
 };
-inline constexpr int kPhaseCount = 7;
 
-/// "text", "fuse", "stage1", "upsample", "stage2", "vdecode", "adecode".
+/// "enhance", "text", "fuse", "stage1", "upsample", "stage2", "vdecode", "adecode".
 constexpr absl::string_view PhaseName(Phase phase) {
   switch (phase) {
+    case Phase::kEnhance:
+      return "enhance";
     case Phase::kText:
       return "text";
     case Phase::kFuse:

@@ -27,6 +27,8 @@ class BpeModel {
 
   /// The id of a whole token, or -1.
   int32_t IdOf(absl::string_view token) const;
+  /// All tokens with their ids.
+  const absl::flat_hash_map<std::string, int32_t>& vocabulary() const { return vocabulary_; }
   /// The largest id of the vocabulary, or -1.
   int32_t max_id() const { return max_id_; }
 

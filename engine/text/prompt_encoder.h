@@ -60,7 +60,7 @@ class PromptEncoder {
 
   const Tokenizer& tokenizer() const { return *tokenizer_; }
   const std::shared_ptr<const Tokenizer>& shared_tokenizer() const { return tokenizer_; }
-  const checkpoint::GemmaConfig& tower_config() const { return tower_.config(); }
+  const TextTower& tower() const { return tower_; }
 
   /// INVALID_ARGUMENT for text that is not UTF-8 or too long; an empty prompt is legal.
   ///

@@ -174,33 +174,8 @@ absl::StatusOr<TextTower::KeysAndValues> TextTower::ProjectKeysAndValues(
   return result;
 }
 
-absl::StatusOr<TextTower::KeysAndValues> TextTower::AppendToCache(size_t index, KeysAndValues added,
-                                                                  Cache* cache) const {
-  if (index == cache->keys.size()) {
-    cache->keys.push_back(added.keys);
-    cache->values.push_back(added.values);
-    return added;
-  }
-  if (added.keys.dim(1) != 1) {
-    return absl::InternalError("text tower: a filled cache takes one token at a time");
-  }
-  KeysAndValues all;
-  LTX_ASSIGN_OR_RETURN(all.keys, device_->Concat({cache->keys[index], added.keys}, 1));
-  LTX_ASSIGN_OR_RETURN(all.values, device_->Concat({cache->values[index], added.values}, 1));
-  const int64_t count = all.keys.dim(1);
-  if (!layers_[index].full_attention && count > config_.sliding_window) {
-    // What has left the window is never seen again.
-    const int64_t begin = count - config_.sliding_window;
-    LTX_ASSIGN_OR_RETURN(all.keys, device_->Slice(all.keys, 1, begin, count));
-    LTX_ASSIGN_OR_RETURN(all.values, device_->Slice(all.values, 1, begin, count));
-  }
-  cache->keys[index] = all.keys;
-  cache->values[index] = all.values;
-  return all;
-}
-
 absl::StatusOr<Tensor> TextTower::Attend(size_t index, const Tensor& x, const RopeTables& rope,
-                                         Cache* cache) const {
+                                         KeyValueCache* cache) const {
   const Layer& layer = layers_[index];
   const RopeTable& table = layer.full_attention ? rope.global : rope.local;
   LTX_ASSIGN_OR_RETURN(KeysAndValues kv, ProjectKeysAndValues(layer, x, table));
@@ -208,14 +183,16 @@ absl::StatusOr<Tensor> TextTower::Attend(size_t index, const Tensor& x, const Ro
   options.heads = layer.heads;
   options.kv_heads = layer.kv_heads;
   options.scale = static_cast<float>(config_.attention_scale);
-  // A single new token sees all that its cache still holds.
   options.causal = true;
   options.window = layer.full_attention ? 0 : config_.sliding_window;
   if (cache != nullptr) {
-    LTX_ASSIGN_OR_RETURN(kv, AppendToCache(index, std::move(kv), cache));
-    if (kv.keys.dim(1) != x.dim(1)) {
+    LTX_ASSIGN_OR_RETURN(const KeyValueCache::Visible visible,
+                         cache->Append(index, kv.keys, kv.values));
+    kv = {visible.keys, visible.values};
+    if (visible.mask.defined()) {
       options.causal = false;
       options.window = 0;
+      options.key_mask = visible.mask;
     }
   }
   NormRopeOptions norm;
@@ -238,37 +215,67 @@ absl::StatusOr<Tensor> TextTower::FeedForward(const Layer& layer, const Tensor& 
   return device_->Linear(inner, layer.down);
 }
 
-absl::StatusOr<std::vector<Tensor>> TextTower::Forward(absl::Span<const int32_t> ids,
-                                                       int64_t first_position,
-                                                       const StageObserver& observer,
-                                                       Cache* cache) const {
-  const auto count = static_cast<int64_t>(ids.size());
+absl::StatusOr<Tensor> TextTower::RunLayer(size_t index, Tensor x, const RopeTables& rope,
+                                           const StageObserver& observer,
+                                           KeyValueCache* cache) const {
+  const Layer& layer = layers_[index];
+  LTX_ASSIGN_OR_RETURN(Tensor half, Norm(x, layer.input_norm));
+  LTX_ASSIGN_OR_RETURN(half, Attend(index, half, rope, cache));
+  if (observer) observer(absl::StrCat("layer", index, ".attn_out"), half);
+  LTX_ASSIGN_OR_RETURN(half, Norm(half, layer.post_attention_norm));
+  LTX_ASSIGN_OR_RETURN(x, device_->Add(x, half));
+  LTX_ASSIGN_OR_RETURN(half, Norm(x, layer.pre_feedforward_norm));
+  LTX_ASSIGN_OR_RETURN(half, FeedForward(layer, half));
+  LTX_ASSIGN_OR_RETURN(half, Norm(half, layer.post_feedforward_norm));
+  LTX_ASSIGN_OR_RETURN(x, device_->Add(x, half));
+  if (gemma3()) return x;
+  return device_->Scale(x, layer.scalar);
+}
+
+absl::StatusOr<TextTower::RopeTables> TextTower::BuildRopes(int64_t first_position,
+                                                            int64_t count) const {
   RopeTables rope;
   LTX_ASSIGN_OR_RETURN(rope.local,
                        BuildRope(config_.local_rope, config_.head_dim, first_position, count));
   LTX_ASSIGN_OR_RETURN(
       rope.global, BuildRope(config_.global_rope, config_.global_head_dim, first_position, count));
+  return rope;
+}
+
+absl::StatusOr<std::vector<Tensor>> TextTower::Forward(absl::Span<const int32_t> ids,
+                                                       int64_t first_position,
+                                                       const StageObserver& observer) const {
+  LTX_ASSIGN_OR_RETURN(const RopeTables rope,
+                       BuildRopes(first_position, static_cast<int64_t>(ids.size())));
   LTX_ASSIGN_OR_RETURN(Tensor x, Embed(ids));
   std::vector<Tensor> states = {x};
   for (size_t i = 0; i < layers_.size(); ++i) {
-    const Layer& layer = layers_[i];
-    LTX_ASSIGN_OR_RETURN(Tensor half, Norm(x, layer.input_norm));
-    LTX_ASSIGN_OR_RETURN(half, Attend(i, half, rope, cache));
-    if (observer) observer(absl::StrCat("layer", i, ".attn_out"), half);
-    LTX_ASSIGN_OR_RETURN(half, Norm(half, layer.post_attention_norm));
-    LTX_ASSIGN_OR_RETURN(x, device_->Add(x, half));
-    LTX_ASSIGN_OR_RETURN(half, Norm(x, layer.pre_feedforward_norm));
-    LTX_ASSIGN_OR_RETURN(half, FeedForward(layer, half));
-    LTX_ASSIGN_OR_RETURN(half, Norm(half, layer.post_feedforward_norm));
-    LTX_ASSIGN_OR_RETURN(x, device_->Add(x, half));
-    if (!gemma3()) {
-      LTX_ASSIGN_OR_RETURN(x, device_->Scale(x, layer.scalar));
-    }
+    LTX_ASSIGN_OR_RETURN(x, RunLayer(i, std::move(x), rope, observer, nullptr));
     if (i + 1 < layers_.size()) states.push_back(x);
   }
   LTX_ASSIGN_OR_RETURN(Tensor last, Norm(x, final_norm_));
   states.push_back(std::move(last));
   return states;
+}
+
+KeyValueCache TextTower::MakeCache(int64_t capacity) const {
+  std::vector<bool> windowed;
+  for (const Layer& layer : layers_) windowed.push_back(!layer.full_attention);
+  return KeyValueCache(device_, std::move(windowed), config_.sliding_window, capacity);
+}
+
+absl::StatusOr<Tensor> TextTower::ReadOn(absl::Span<const int32_t> ids,
+                                         KeyValueCache* cache) const {
+  const auto count = static_cast<int64_t>(ids.size());
+  LTX_RETURN_IF_ERROR(cache->Begin(count));
+  LTX_ASSIGN_OR_RETURN(const RopeTables rope, BuildRopes(cache->size(), count));
+  LTX_ASSIGN_OR_RETURN(Tensor x, Embed(ids));
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    LTX_ASSIGN_OR_RETURN(x, RunLayer(i, std::move(x), rope, {}, cache));
+  }
+  cache->End();
+  LTX_ASSIGN_OR_RETURN(x, device_->Slice(x, 1, count - 1, count));
+  return Norm(x, final_norm_);
 }
 
 absl::StatusOr<LinearWeight> TextTower::PrepareLogitHead() const {

@@ -9,6 +9,7 @@
 #include "engine/checkpoint/text_config.h"
 #include "engine/checkpoint/weight_loader.h"
 #include "engine/stage_observer.h"
+#include "engine/text/key_value_cache.h"
 #include "kernels/device.h"
 
 namespace ltx::text {
@@ -22,13 +23,6 @@ namespace ltx::text {
 /// padding cannot change them.
 class TextTower {
  public:
-  /// Keys and values of the tokens read so far, one entry per layer, so that a following token
-  /// costs one row. Empty at the start of a text.
-  struct Cache {
-    std::vector<Tensor> keys, values;
-    bool empty() const { return keys.empty(); }
-  };
-
   /// Reads the weights below `language_model.model.` or `model.language_model.` (Gemma 3), or
   /// `model.` or `model.language_model.` (Gemma 4). NOT_FOUND or INVALID_ARGUMENT names the tensor
   /// that is missing, has another shape than the config says, or that the config has no use for.
@@ -40,13 +34,16 @@ class TextTower {
   /// `ids` are the n tokens without padding; `first_position` is where they start in the padded
   /// row. INVALID_ARGUMENT for an id outside of the vocabulary.
   ///
-  /// With a `cache`, the tokens continue what it holds and are added to it; after the first call
-  /// only one token at a time (INTERNAL otherwise).
-  ///
   /// Stages: "layer<i>.attn_out" [1, n, hidden_size], after the output projection.
   absl::StatusOr<std::vector<Tensor>> Forward(absl::Span<const int32_t> ids, int64_t first_position,
-                                              const StageObserver& observer = {},
-                                              Cache* cache = nullptr) const;
+                                              const StageObserver& observer = {}) const;
+
+  /// For a text of at most `capacity` tokens that is read on.
+  KeyValueCache MakeCache(int64_t capacity) const;
+  /// Reads tokens behind those that `cache` holds, the first one at position 0: the beginning of a
+  /// text at once, then one token at a time. The last state of the last token [1, 1, hidden_size].
+  /// INVALID_ARGUMENT for an id outside of the vocabulary; INTERNAL beyond the cache's capacity.
+  absl::StatusOr<Tensor> ReadOn(absl::Span<const int32_t> ids, KeyValueCache* cache) const;
 
   /// The embedding table as the map from a last state to scores. Not part of Load: a second copy of
   /// the largest tensor, and prompts need no scores.
@@ -89,11 +86,12 @@ class TextTower {
   };
   absl::StatusOr<KeysAndValues> ProjectKeysAndValues(const Layer& layer, const Tensor& x,
                                                      const RopeTable& rope) const;
-  absl::StatusOr<KeysAndValues> AppendToCache(size_t index, KeysAndValues added,
-                                              Cache* cache) const;
   absl::StatusOr<Tensor> Attend(size_t index, const Tensor& x, const RopeTables& rope,
-                                Cache* cache) const;
+                                KeyValueCache* cache) const;
   absl::StatusOr<Tensor> FeedForward(const Layer& layer, const Tensor& x) const;
+  absl::StatusOr<Tensor> RunLayer(size_t index, Tensor x, const RopeTables& rope,
+                                  const StageObserver& observer, KeyValueCache* cache) const;
+  absl::StatusOr<RopeTables> BuildRopes(int64_t first_position, int64_t count) const;
 
   checkpoint::GemmaConfig config_;
   Device* device_;

@@ -122,16 +122,46 @@ TEST_P(TextTowerTest, PlaceholdersOfImages) {
 TEST_P(TextTowerTest, CachedTokensGiveTheSameStates) {
   const TextTower tower = LoadOk(Writer());
   const std::vector<int32_t> ids = {2, 5, 6, 7, 8, 9, 10, 5};
-  TextTower::Cache cache;
-  ASSERT_TRUE(tower.Forward({2, 5, 6}, 0, {}, &cache).ok());
+  KeyValueCache cache = tower.MakeCache(static_cast<int64_t>(ids.size()));
+  ASSERT_TRUE(tower.ReadOn({2, 5, 6}, &cache).ok());
   for (size_t i = 3; i < ids.size(); ++i) {
-    const auto states = tower.Forward({ids[i]}, static_cast<int64_t>(i), {}, &cache);
-    ASSERT_TRUE(states.ok()) << states.status();
-    const auto last = ToFloats(*device_, states->back());
+    const auto state = tower.ReadOn({ids[i]}, &cache);
+    ASSERT_TRUE(state.ok()) << state.status();
+    const auto last = ToFloats(*device_, *state);
     ASSERT_TRUE(last.ok());
     EXPECT_THAT(*last, Pointwise(FloatNear(1e-4f), Row(tower, ids, 2, static_cast<int64_t>(i))));
   }
-  EXPECT_EQ(tower.Forward({5, 6}, 8, {}, &cache).status().code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(tower.ReadOn({5, 6}, &cache).status().code(), absl::StatusCode::kInternal);
+}
+
+TEST_P(TextTowerTest, CachedTokensAcrossBlocksOfTheCache) {
+  const TextTower tower = LoadOk(Writer());
+  constexpr int kTokens = 2 * KeyValueCache::kBlock + 3;
+  std::vector<int32_t> ids;
+  for (int i = 0; i < kTokens; ++i) ids.push_back(5 + i * i % 7);
+  const int64_t before = device_->ledger().Read().total.live_bytes;
+  {
+    KeyValueCache cache = tower.MakeCache(kTokens);
+    ASSERT_TRUE(tower.ReadOn({ids[0], ids[1]}, &cache).ok());
+    const int64_t held = device_->ledger().Read().total.live_bytes;
+    EXPECT_GT(held, before);
+    for (int i = 2; i < kTokens; ++i) {
+      const auto state = tower.ReadOn({ids[i]}, &cache);
+      ASSERT_TRUE(state.ok()) << state.status();
+      // Around the borders of blocks; each length costs new kernels.
+      if (i % KeyValueCache::kBlock > 1 && i % KeyValueCache::kBlock < 63) continue;
+      const absl::Span<const int32_t> so_far = absl::MakeConstSpan(ids).subspan(0, i + 1);
+      EXPECT_THAT(*ToFloats(*device_, *state),
+                  Pointwise(FloatNear(1e-4f), Row(tower, {so_far.begin(), so_far.end()}, 2, i)));
+    }
+    // Masks apart, no token costs memory of its own.
+    EXPECT_LE(device_->ledger().Read().total.live_bytes, held + 4 * kTokens);
+  }
+  EXPECT_EQ(device_->ledger().Read().total.live_bytes, before);
+  KeyValueCache full = tower.MakeCache(KeyValueCache::kBlock);
+  ids.resize(KeyValueCache::kBlock);
+  ASSERT_TRUE(tower.ReadOn(ids, &full).ok());
+  EXPECT_EQ(tower.ReadOn({5}, &full).status().code(), absl::StatusCode::kInternal);
 }
 
 TEST_P(TextTowerTest, RefusesTokensOutsideOfTheTable) {

@@ -88,6 +88,8 @@ absl::StatusOr<Tokenizer> Tokenizer::Create(absl::string_view tokenizer_json,
       tokenizer.raw_tokens_.Add(token.content, token.id);
     }
   }
+  tokenizer.added_tokens_ = std::move(definition.added_tokens);
+  tokenizer.decoder_ = std::move(definition.decoder);
   LTX_RETURN_IF_ERROR(tokenizer.ReadConfig(tokenizer_config_json));
   return tokenizer;
 }
@@ -106,6 +108,7 @@ absl::Status Tokenizer::ReadConfig(absl::string_view config_json) {
   if (pad.empty()) pad = end;
   if (begin.empty()) return ConfigError("bos_token is missing, prompts need a begin token");
   if (pad.empty()) return ConfigError("neither pad_token nor eos_token is given");
+  begin_token_ = begin;
   begin_id_ = IdOf(begin);
   pad_id_ = IdOf(pad);
   if (begin_id_ < 0 || pad_id_ < 0) {
@@ -177,16 +180,28 @@ void Tokenizer::EncodeRaw(absl::string_view text, std::vector<int32_t>* ids) con
   EncodeNormalized(Normalize(text.substr(begin)), ids);
 }
 
-absl::StatusOr<TokenizedPrompt> Tokenizer::Tokenize(absl::string_view prompt) const {
-  if (static_cast<int64_t>(prompt.size()) > limits_.max_bytes) {
-    return absl::InvalidArgumentError(absl::StrCat("prompt: ", prompt.size(),
-                                                   " bytes are too many, at most ",
-                                                   limits_.max_bytes, " are taken"));
+absl::Status Tokenizer::CheckText(absl::string_view text) const {
+  if (static_cast<int64_t>(text.size()) > limits_.max_bytes) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "prompt: ", text.size(), " bytes are too many, at most ", limits_.max_bytes, " are taken"));
   }
-  if (const std::optional<size_t> bad = FindInvalidUtf8(prompt); bad.has_value()) {
+  if (const std::optional<size_t> bad = FindInvalidUtf8(text); bad.has_value()) {
     return absl::InvalidArgumentError(
         absl::StrCat("prompt: the bytes from offset ", *bad, " on are not UTF-8"));
   }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<int32_t>> Tokenizer::Encode(absl::string_view text) const {
+  LTX_RETURN_IF_ERROR(CheckText(text));
+  std::vector<int32_t> ids = prefix_ids_;
+  EncodeRaw(text, &ids);
+  ids.insert(ids.end(), suffix_ids_.begin(), suffix_ids_.end());
+  return ids;
+}
+
+absl::StatusOr<TokenizedPrompt> Tokenizer::Tokenize(absl::string_view prompt) const {
+  LTX_RETURN_IF_ERROR(CheckText(prompt));
   TokenizedPrompt result;
   std::vector<int32_t> text_ids;
   EncodeRaw(TrimUnicodeWhitespace(prompt), &text_ids);

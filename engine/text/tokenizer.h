@@ -50,21 +50,35 @@ class Tokenizer {
   /// token stands in front. INVALID_ARGUMENT for text that is not UTF-8 or too long.
   absl::StatusOr<TokenizedPrompt> Tokenize(absl::string_view prompt) const;
 
+  /// The ids of a text as it stands: neither trimmed nor cut, begin and end tokens as the files add
+  /// them. INVALID_ARGUMENT for text that is not UTF-8 or too long.
+  absl::StatusOr<std::vector<int32_t>> Encode(absl::string_view text) const;
+
+  /// The id of a token, typed or not, or -1.
+  int32_t IdOf(absl::string_view token) const;
+
   /// `prompt` as a row of max_tokens with the padding on the left.
   PaddedPrompt PadLeft(const TokenizedPrompt& prompt) const;
 
   const TokenizerLimits& limits() const { return limits_; }
+  /// How the begin token is typed, and its id.
+  const std::string& begin_token() const { return begin_token_; }
   int32_t begin_id() const { return begin_id_; }
   int32_t pad_id() const { return pad_id_; }
   /// The largest id that Tokenize can return: the tower's embedding table must have a row for it.
   int32_t max_id() const { return max_id_; }
+
+  /// For turning ids back into text: all tokens, of which added ones win, and how to join them.
+  const BpeModel& model() const { return model_; }
+  const std::vector<AddedToken>& added_tokens() const { return added_tokens_; }
+  const DecoderDefinition& decoder() const { return decoder_; }
 
  private:
   Tokenizer(BpeModel model, const TokenizerLimits& limits)
       : model_(std::move(model)), limits_(limits) {}
 
   absl::Status ReadConfig(absl::string_view config_json);
-  int32_t IdOf(absl::string_view token) const;
+  absl::Status CheckText(absl::string_view text) const;
   std::string Normalize(absl::string_view text) const;
   void EncodeRaw(absl::string_view text, std::vector<int32_t>* ids) const;
   void EncodeNormalized(absl::string_view text, std::vector<int32_t>* ids) const;
@@ -73,12 +87,15 @@ class Tokenizer {
   BpeModel model_;
   TokenizerLimits limits_;
   absl::flat_hash_map<std::string, int32_t> added_ids_;
+  std::vector<AddedToken> added_tokens_;
+  DecoderDefinition decoder_;
   LiteralMatcher raw_tokens_;
   LiteralMatcher normalized_tokens_;
   std::vector<Replacement> normalizer_;
   std::string split_after_;
   std::vector<int32_t> prefix_ids_;
   std::vector<int32_t> suffix_ids_;
+  std::string begin_token_;
   int32_t begin_id_ = -1;
   int32_t pad_id_ = -1;
   int32_t max_id_ = -1;

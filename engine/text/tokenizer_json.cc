@@ -255,6 +255,16 @@ absl::Status ReadModel(const json& model, TokenizerDefinition* definition) {
   return absl::OkStatus();
 }
 
+/// A literal replacement, as normalisers and decoders spell it.
+absl::StatusOr<Replacement> ReadReplacement(const json& object, const char* where) {
+  Replacement replacement;
+  LTX_ASSIGN_OR_RETURN(replacement.pattern, LiteralPattern(object, where));
+  const json& content = Member(object, "content");
+  if (!content.is_string()) return Malformed(absl::StrCat(where, ".content is not text"));
+  replacement.content = content.get<std::string>();
+  return replacement;
+}
+
 absl::Status ReadNormalizer(const json& normalizer, TokenizerDefinition* definition) {
   if (normalizer.is_null()) return absl::OkStatus();
   const std::string type = TypeOf(normalizer);
@@ -267,13 +277,33 @@ absl::Status ReadNormalizer(const json& normalizer, TokenizerDefinition* definit
     return absl::OkStatus();
   }
   if (type != "Replace") return Unsupported(absl::StrCat("normalizer \"", type, "\""));
-  Replacement replacement;
-  LTX_ASSIGN_OR_RETURN(replacement.pattern, LiteralPattern(normalizer, "normalizer"));
-  const json& content = Member(normalizer, "content");
-  if (!content.is_string()) return Malformed("normalizer.content is not text");
-  replacement.content = content.get<std::string>();
+  LTX_ASSIGN_OR_RETURN(Replacement replacement, ReadReplacement(normalizer, "normalizer"));
   definition->normalizer.push_back(std::move(replacement));
   return absl::OkStatus();
+}
+
+absl::Status ReadDecoder(const json& decoder, DecoderDefinition* definition) {
+  const std::string type = TypeOf(decoder);
+  if (type == "Sequence") {
+    const json& parts = Member(decoder, "decoders");
+    if (!parts.is_array()) return Malformed("decoder.decoders is not a list");
+    for (const json& part : parts) {
+      LTX_RETURN_IF_ERROR(ReadDecoder(part, definition));
+    }
+    return absl::OkStatus();
+  }
+  if (type == "Replace" && !definition->byte_fallback) {
+    LTX_ASSIGN_OR_RETURN(Replacement replacement, ReadReplacement(decoder, "decoder"));
+    definition->replacements.push_back(std::move(replacement));
+    return absl::OkStatus();
+  }
+  if (type == "ByteFallback") {
+    definition->byte_fallback = true;
+    return absl::OkStatus();
+  }
+  // Tokens are put together in any case.
+  if (type == "Fuse") return absl::OkStatus();
+  return Unsupported(absl::StrCat("decoder \"", type, "\""));
 }
 
 absl::Status ReadPreTokenizer(const json& pre_tokenizer, TokenizerDefinition* definition) {
@@ -385,6 +415,8 @@ absl::StatusOr<TokenizerDefinition> ParseTokenizerJson(absl::string_view text) {
   LTX_RETURN_IF_ERROR(ReadPreTokenizer(Member(rest, "pre_tokenizer"), &definition));
   LTX_RETURN_IF_ERROR(ReadAddedTokens(Member(rest, "added_tokens"), &definition));
   LTX_RETURN_IF_ERROR(ReadPostProcessor(Member(rest, "post_processor"), &definition));
+  const absl::Status decoder = ReadDecoder(Member(rest, "decoder"), &definition.decoder);
+  definition.decoder.unsupported = std::string(decoder.message());
   return definition;
 }
 

@@ -27,8 +27,18 @@ struct Replacement {
   std::string content;
 };
 
-/// What a Hugging Face `tokenizer.json` says, as far as encoding depends on it. Only byte-pair
-/// encoding with byte fallback exists here; whatever else a file asks for is refused by
+/// How token texts become text again.
+struct DecoderDefinition {
+  /// Applied to each token's text, one after the other.
+  std::vector<Replacement> replacements;
+  /// Tokens spelled <0xNN> are bytes.
+  bool byte_fallback = false;
+  /// What decoding would need and does not exist here; empty: nothing. Encoding goes without.
+  std::string unsupported;
+};
+
+/// What a Hugging Face `tokenizer.json` says, as far as encoding and decoding depend on it. Only
+/// byte-pair encoding with byte fallback exists here; whatever else a file asks for is refused by
 /// ParseTokenizerJson.
 struct TokenizerDefinition {
   absl::flat_hash_map<std::string, int32_t> vocabulary;
@@ -48,6 +58,7 @@ struct TokenizerDefinition {
   /// Ids that the post-processor puts in front of and behind the text.
   std::vector<int32_t> prefix_ids;
   std::vector<int32_t> suffix_ids;
+  DecoderDefinition decoder;
 };
 
 /// Reads `json` event by event: a real file has half a million merges, too many for a document

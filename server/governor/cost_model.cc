@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -12,15 +13,19 @@ namespace {
 
 using nlohmann::json;
 
-/// Measurements kept of one shape: enough for a median that one bad minute does not move.
+/// Measurements kept of one shape: enough for a median that one bad minute does not move. Of most
+/// kinds a clip has one unit, of forwards some ten of a shape, and one clip must not decide.
 constexpr size_t kSamplesPerShape = 9;
+constexpr size_t kForwardsPerShape = 33;
+/// Shapes whose sums differ by less than this count as one size.
+constexpr double kSameSize = 1.1;
 /// From so many on a shape's own median is better than the fit.
 constexpr size_t kTrustedSamples = 3;
 /// Shapes kept of one kind; the ones not seen for longest go first. Far more than a server meets in
 /// ordinary use, few enough that a fit takes microseconds.
 constexpr size_t kShapesPerKind = 64;
 constexpr size_t kFirstUseSamples = 16;
-constexpr int kFormatVersion = 1;
+constexpr int kFormatVersion = 2;
 /// A day: no unit takes that long.
 constexpr double kMostSeconds = 86400;
 
@@ -85,7 +90,7 @@ CostTerms Solve(const std::array<std::array<double, kCostTermCount>, kCostTermCo
 CostTerms ComputationOf(const CostUnit& unit) {
   CostUnit computation;
   // Prompts differ in length by nature; what is set up for them is set up for all.
-  if (unit.kind == CostKind::kText) return computation.terms;
+  if (unit.kind == CostKind::kText || unit.kind == CostKind::kEnhance) return computation.terms;
   computation[CostTerm::kProducts] = unit[CostTerm::kProducts];
   computation[CostTerm::kAttention] = unit[CostTerm::kAttention];
   // Work without products is known by its size.
@@ -97,7 +102,7 @@ CostTerms ComputationOf(const CostUnit& unit) {
 
 absl::string_view CostKindName(CostKind kind) {
   static constexpr absl::string_view kNames[kCostKindCount] = {
-      "text", "fuse", "forward", "upsample", "video_decode", "audio_decode", "mux"};
+      "text", "enhance", "fuse", "forward", "upsample", "video_decode", "audio_decode", "mux"};
   return kNames[static_cast<int>(kind)];
 }
 
@@ -176,13 +181,26 @@ std::optional<double> CostModel::Predict(const CostUnit& unit) const {
   if (known != kind.shapes.end() && known->second.seconds.size() >= kTrustedSamples) {
     return Median(known->second.seconds);
   }
-  return Dot(kind.coefficients, unit.terms);
+  return Evaluate(kind, unit.terms);
+}
+
+double CostModel::Evaluate(const Kind& kind, const CostTerms& terms) {
+  const double sum = Dot(kind.coefficients, terms);
+  const auto& bend = kind.bend;
+  if (bend.empty()) return sum;
+  const auto above = std::find_if(bend.begin(), bend.end(),
+                                  [sum](const auto& point) { return point.first >= sum; });
+  if (above == bend.begin()) return sum * above->second / above->first;
+  const auto below = std::prev(above);
+  if (above == bend.end()) return sum * below->second / below->first;
+  const double share = (sum - below->first) / (above->first - below->first);
+  return below->second + share * (above->second - below->second);
 }
 
 double CostModel::FirstUse(const CostUnit& unit) const {
   const Kind& kind = kinds_[static_cast<int>(unit.kind)];
   if (kind.first_use.empty() || kind.met.count(ComputationOf(unit)) > 0) return 0;
-  return Median(kind.first_use);
+  return std::max(0.0, Median(kind.first_use));
 }
 
 CostModel::Total CostModel::PredictAll(const std::vector<CostUnit>& units) const {
@@ -216,16 +234,18 @@ void CostModel::Observe(const CostUnit& unit, double seconds) {
   const auto first = kind.provisional.find(computation);
   if (first == kind.provisional.end()) return;
   // Against this unit, not against the fit: a fit through few shapes misses by more than first use.
-  const double now = Dot(kind.coefficients, unit.terms);
-  const double then = Dot(kind.coefficients, first->second.terms);
+  const double now = Evaluate(kind, unit.terms);
+  const double then = Evaluate(kind, first->second.terms);
   const double steady = now > 0 ? seconds * then / now : seconds;
-  Push(&kind.first_use, std::max(0.0, first->second.seconds - steady), kFirstUseSamples);
+  // With its sign: where nothing is paid at first use, what the machine adds must cancel out.
+  Push(&kind.first_use, first->second.seconds - steady, kFirstUseSamples);
   kind.provisional.erase(first);
 }
 
 void CostModel::Add(Kind* kind, const CostTerms& terms, double seconds) {
   Shape& shape = kind->shapes[terms];
-  Push(&shape.seconds, seconds, kSamplesPerShape);
+  const bool forwards = kind == &kinds_[static_cast<int>(CostKind::kForward)];
+  Push(&shape.seconds, seconds, forwards ? kForwardsPerShape : kSamplesPerShape);
   shape.last = ++clock_;
   if (kind->shapes.size() <= kShapesPerKind) return;
   kind->shapes.erase(
@@ -244,6 +264,27 @@ void CostModel::Fit(Kind* kind) {
     values.push_back(1);
   }
   kind->coefficients = NonNegativeLeastSquares(rows, values);
+
+  std::vector<std::pair<double, double>> points;
+  for (const auto& [terms, shape] : kind->shapes) {
+    const double sum = Dot(kind->coefficients, terms);
+    if (sum > 0) points.emplace_back(sum, Median(shape.seconds));
+  }
+  std::sort(points.begin(), points.end());
+  kind->bend.clear();
+  for (size_t begin = 0; begin < points.size();) {
+    size_t end = begin;
+    double sum = 0;
+    double seconds = 0;
+    for (; end < points.size() && points[end].first <= kSameSize * points[begin].first; ++end) {
+      sum += points[end].first;
+      seconds += points[end].second;
+    }
+    const auto count = static_cast<double>(end - begin);
+    const double least = kind->bend.empty() ? 0 : kind->bend.back().second;
+    kind->bend.emplace_back(sum / count, std::max(seconds / count, least));
+    begin = end;
+  }
 }
 
 int CostModel::num_shapes() const {
@@ -307,7 +348,7 @@ absl::Status CostModel::FromJson(absl::string_view text) {
       if (!shape.is_object() ||
           !ReadNumbers(shape.value("terms", json()), kCostTermCount, kCostTermCount, 0, kMostTerm,
                        &terms) ||
-          !ReadNumbers(shape.value("seconds", json()), 1, kSamplesPerShape, 1e-9, kMostSeconds,
+          !ReadNumbers(shape.value("seconds", json()), 1, kForwardsPerShape, 1e-9, kMostSeconds,
                        &seconds)) {
         return bad(absl::StrCat(name, ".shapes holds something that was never measured"));
       }
@@ -316,8 +357,8 @@ absl::Status CostModel::FromJson(absl::string_view text) {
       for (const double value : seconds) read.Add(&kind, key, value);
     }
     std::vector<double> first_use;
-    if (!ReadNumbers(found->value("first_use", json()), 0, kFirstUseSamples, 0, kMostSeconds,
-                     &first_use)) {
+    if (!ReadNumbers(found->value("first_use", json()), 0, kFirstUseSamples, -kMostSeconds,
+                     kMostSeconds, &first_use)) {
       return bad(absl::StrCat(name, ".first_use holds something that was never measured"));
     }
     kind.first_use.assign(first_use.begin(), first_use.end());

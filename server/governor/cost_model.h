@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -18,6 +19,8 @@ namespace ltx::server {
 /// Kinds of work whose speed differs.
 enum class CostKind : uint8_t {
   kText,
+  /// A token of a prompt that is being rewritten.
+  kEnhance,
   /// Merging an adapter into the transformer's weights.
   kFuse,
   /// An evaluation of the transformer, and the sampler's step after it.
@@ -28,8 +31,8 @@ enum class CostKind : uint8_t {
   /// Checking and encoding a finished clip on the host.
   kMux,
 };
-inline constexpr int kCostKindCount = 7;
-/// "text", "fuse", "forward", "upsample", "video_decode", "audio_decode", "mux".
+inline constexpr int kCostKindCount = 8;
+/// "text", "enhance", "fuse", "forward", "upsample", "video_decode", "audio_decode", "mux".
 absl::string_view CostKindName(CostKind kind);
 
 /// What the seconds of a unit are a sum of. For a forward over T tokens in P passes, products and
@@ -48,8 +51,10 @@ enum class CostTerm : uint8_t {
   kBytes,
   /// 10^6 normal deviates drawn on the host.
   kNormals,
+  /// 10^3 frames written into a file, with the sound that goes with them.
+  kFrames,
 };
-inline constexpr int kCostTermCount = 6;
+inline constexpr int kCostTermCount = 7;
 using CostTerms = std::array<double, kCostTermCount>;
 
 struct CostUnit {
@@ -67,8 +72,10 @@ CostTerms NonNegativeLeastSquares(const std::vector<CostTerms>& rows,
 
 /// Seconds of units, learned from measured ones. Per kind, seconds are a sum of the terms with
 /// coefficients that are not negative, so that more work never costs less; they are fitted to the
-/// medians of the last measurements of each shape, every shape with equal relative weight. A shape
-/// that has been measured often is projected by its own median.
+/// medians of the last measurements of each shape, every shape with equal relative weight. What the
+/// sum says is then bent to run through the measured shapes, in order of size, since time is not
+/// quite linear (larger tensors leave the caches); where they contradict each other, never down. A
+/// shape that has been measured often is projected by its own median.
 ///
 /// The first unit in a process with certain products and attentions costs more (kernels are
 /// compiled, graphs captured, memory is touched): it does not enter the fit; what it took beyond
@@ -121,6 +128,8 @@ class CostModel {
     std::map<CostTerms, Shape> shapes;
     std::deque<double> first_use;
     CostTerms coefficients{};
+    /// What the sum of terms says of measured shapes, and what they took; both rising.
+    std::vector<std::pair<double, double>> bend;
     /// Computations met in this process.
     std::set<CostTerms> met;
     /// First units of their computation, until a second one tells how much was first use.
@@ -132,6 +141,8 @@ class CostModel {
   };
 
   void Fit(Kind* kind);
+  /// What the terms of a kind that has been fitted come to.
+  static double Evaluate(const Kind& kind, const CostTerms& terms);
   void Add(Kind* kind, const CostTerms& terms, double seconds);
 
   std::array<Kind, kCostKindCount> kinds_;

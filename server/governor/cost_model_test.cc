@@ -2,8 +2,10 @@
 
 #include <cmath>
 #include <string>
+#include <utility>
 
 #include "gtest/gtest.h"
+#include "server/governor/plan_cost.h"
 
 namespace ltx::server {
 namespace {
@@ -94,6 +96,59 @@ TEST(CostModelTest, MoreWorkNeverCostsLess) {
   }
 }
 
+CostUnit Decode(double bytes) {
+  CostUnit unit;
+  unit.kind = CostKind::kVideoDecode;
+  unit[CostTerm::kUnit] = 1;
+  unit[CostTerm::kBytes] = bytes;
+  unit[CostTerm::kProducts] = bytes;
+  return unit;
+}
+
+TEST(CostModelTest, TimeThatIsNotLinearIsBentToTheMeasuredSizes) {
+  CostModel model;
+  // From 40 to 70 a gigabyte, as large tensors leave the caches: no sum of terms rises like that.
+  const auto seconds = [](double bytes) { return bytes * (40 + 10 * bytes); };
+  for (const double bytes : {0.25, 1.0, 1.5, 2.0, 3.0}) {
+    Learn(&model, Decode(bytes), seconds(bytes));
+  }
+  for (const double bytes : {0.6, 0.8, 1.2, 1.7, 2.5}) {
+    EXPECT_NEAR(*model.Predict(Decode(bytes)), seconds(bytes), 0.06 * seconds(bytes)) << bytes;
+  }
+  // Beyond what was measured it goes on in proportion.
+  EXPECT_NEAR(*model.Predict(Decode(6)), 2 * seconds(3), 0.1 * seconds(6));
+}
+
+TEST(CostModelTest, FirstUseThatIsNoneIsNotMadeOfNoise) {
+  CostModel model;
+  // The first of a size is now faster, now slower than the next.
+  for (int i = 0; i < 8; ++i) {
+    const double noise = i % 2 == 0 ? 0.05 : -0.05;
+    model.Observe(Forward(500 + 100 * i), 1 + noise);
+    model.Observe(Forward(500 + 100 * i), 1 - noise);
+  }
+  EXPECT_NEAR(model.FirstUse(Forward(5000)), 0, 0.05);
+}
+
+TEST(CostModelTest, EncodingIsPaidByPixelAndByFrame) {
+  CostModel model;
+  const auto seconds = [](int64_t side, int64_t frames) {
+    return 0.006 + 20e-9 * static_cast<double>(side * side * frames) +
+           1.4e-3 * static_cast<double>(frames);
+  };
+  const auto mux = [](int64_t side, int64_t frames) {
+    return MuxCost(side, side, frames, frames * 2000);
+  };
+  for (const auto& [side, frames] : {std::pair{128, 17}, {256, 25}, {256, 49}, {192, 49}}) {
+    Learn(&model, mux(side, frames), seconds(side, frames));
+  }
+  for (const auto& [side, frames] : {std::pair{128, 41}, {192, 17}, {224, 33}}) {
+    EXPECT_NEAR(*model.Predict(mux(side, frames)), seconds(side, frames),
+                0.03 * seconds(side, frames))
+        << side << " " << frames;
+  }
+}
+
 TEST(CostModelTest, FirstUseIsKeptApart) {
   CostModel model;
   // Three seconds of compilation on top of the first of each computation.
@@ -165,8 +220,8 @@ TEST(CostModelTest, OneBadMeasurementMovesNothing) {
 
 TEST(CostModelTest, FollowsAMachineThatChanged) {
   CostModel model;
-  Learn(&model, Forward(500), 1.0, 9);
-  Learn(&model, Forward(500), 2.0, 9);
+  Learn(&model, Forward(500), 1.0, 33);
+  Learn(&model, Forward(500), 2.0, 33);
   EXPECT_NEAR(*model.Predict(Forward(500)), 2.0, 1e-9);
 }
 

@@ -39,6 +39,17 @@ void LeaseMonitor::SetPhaseUnits(const std::string& phase, int units) {
   plan_.insert(at, units, unit);
 }
 
+int LeaseMonitor::EndPhase() {
+  if (completed_ == 0) return 0;
+  const std::string& phase = plan_[completed_ - 1].phase;
+  const auto rest = plan_.begin() + completed_;
+  const auto end =
+      std::find_if(rest, plan_.end(), [&](const PlannedUnit& unit) { return unit.phase != phase; });
+  const auto count = static_cast<int>(end - rest);
+  plan_.erase(rest, end);
+  return count;
+}
+
 double LeaseMonitor::RatioOf(CostKind kind) const {
   const Pace& steady = steady_[static_cast<int>(kind)];
   const Pace& pace = steady.planned > 0 ? steady : all_[static_cast<int>(kind)];

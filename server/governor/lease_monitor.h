@@ -38,6 +38,10 @@ class LeaseMonitor {
   /// over them evenly. Units of other phases stay.
   void SetPhaseUnits(const std::string& phase, int units);
 
+  /// The phase of the unit finished last is over, whatever was planned for it. Returns how many
+  /// planned units that leaves out.
+  int EndPhase();
+
   int completed() const { return completed_; }
   /// Seconds spent in units.
   double elapsed() const { return elapsed_; }

@@ -93,5 +93,23 @@ TEST(LeaseMonitorTest, APhaseMayTurnOutToHaveAnotherNumberOfUnits) {
   EXPECT_EQ(monitor.completed(), 62);
 }
 
+TEST(LeaseMonitorTest, APhaseMayEndEarly) {
+  LeaseMonitor monitor({{CostKind::kEnhance, "enhance", 5.0},
+                        {CostKind::kEnhance, "enhance", 1.0},
+                        {CostKind::kEnhance, "enhance", 1.0},
+                        {CostKind::kEnhance, "enhance", 1.0},
+                        {CostKind::kText, "text", 4.0}},
+                       /*seconds_known=*/true, {});
+  EXPECT_EQ(monitor.EndPhase(), 0);
+  monitor.Finish(5.0);
+  monitor.Finish(1.0);
+  EXPECT_DOUBLE_EQ(monitor.remaining(), 6.0);
+  EXPECT_EQ(monitor.EndPhase(), 2);
+  EXPECT_DOUBLE_EQ(monitor.remaining(), 4.0);
+  EXPECT_EQ(monitor.EndPhase(), 0);
+  monitor.Finish(4.0);
+  EXPECT_DOUBLE_EQ(monitor.projected(), 10.0);
+}
+
 }  // namespace
 }  // namespace ltx::server

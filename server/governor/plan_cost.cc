@@ -5,11 +5,14 @@ namespace {
 
 constexpr double kGiga = 1e-9;
 constexpr double kMega = 1e-6;
+constexpr double kKilo = 1e-3;
 
 }  // namespace
 
 CostKind CostKindOf(pipeline::Phase phase) {
   switch (phase) {
+    case pipeline::Phase::kEnhance:
+      return CostKind::kEnhance;
     case pipeline::Phase::kText:
       return CostKind::kText;
     case pipeline::Phase::kFuse:
@@ -47,6 +50,7 @@ CostUnit MuxCost(int64_t width, int64_t height, int64_t num_frames, int64_t audi
   // Three colours and two channels in f32.
   const double pixels = static_cast<double>(width) * static_cast<double>(height * num_frames);
   cost[CostTerm::kBytes] = (pixels * 12 + static_cast<double>(audio_samples) * 8) * kGiga;
+  cost[CostTerm::kFrames] = static_cast<double>(num_frames) * kKilo;
   return cost;
 }
 

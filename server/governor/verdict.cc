@@ -31,6 +31,31 @@ Verdict Refuse(absl::string_view reason, std::string projected, std::string allo
   return verdict;
 }
 
+/// The sums of a demand, for people.
+std::string TimeArithmetic(const Demand& demand) {
+  if (!demand.seconds_known) return "time: not known, nothing has been measured yet";
+  std::string sum = "time:";
+  absl::string_view separator = " ";
+  for (const PhaseDemand& phase : demand.phases) {
+    absl::StrAppend(&sum, separator, phase.phase, " ", phase.units, " x ",
+                    HumanSeconds(phase.units > 0 ? phase.seconds / phase.units : 0));
+    separator = " + ";
+  }
+  if (demand.first_use_seconds > 0) {
+    absl::StrAppend(&sum, separator, "first use ", HumanSeconds(demand.first_use_seconds));
+  }
+  return absl::StrCat(sum, " = ", HumanSeconds(demand.total_seconds()));
+}
+
+std::string MemoryArithmetic(const Demand& demand) {
+  const auto highest = std::max_element(
+      demand.phases.begin(), demand.phases.end(),
+      [](const PhaseDemand& a, const PhaseDemand& b) { return a.peak_bytes < b.peak_bytes; });
+  return absl::StrCat("memory: resident ", HumanBytes(demand.resident_bytes), " + largest phase ",
+                      highest == demand.phases.end() ? "none" : highest->phase, " ",
+                      HumanBytes(demand.peak_bytes), " = ", HumanBytes(demand.total_bytes()));
+}
+
 }  // namespace
 
 absl::string_view DecisionName(Decision decision) {
@@ -48,7 +73,9 @@ absl::string_view DecisionName(Decision decision) {
 std::string HumanBytes(int64_t bytes) {
   const auto value = static_cast<double>(bytes);
   if (bytes >= 1'000'000'000) return absl::StrFormat("%.2f GB", value * 1e-9);
-  return absl::StrFormat("%.1f MB", value * 1e-6);
+  if (bytes >= 1'000'000) return absl::StrFormat("%.1f MB", value * 1e-6);
+  if (bytes >= 1'000) return absl::StrFormat("%.1f KB", value * 1e-3);
+  return absl::StrCat(bytes, " bytes");
 }
 
 Budgets BudgetsOf(const Rung* rung, const Lease& lease, int64_t device_bytes) {
@@ -68,33 +95,13 @@ Budgets BudgetsOf(const Rung* rung, const Lease& lease, int64_t device_bytes) {
   return budgets;
 }
 
-std::string Arithmetic(const Demand& demand) {
-  std::string time = "time:";
-  std::string memory = absl::StrCat("memory: resident ", HumanBytes(demand.resident_bytes), " +");
-  absl::string_view separator = " ";
-  const PhaseDemand* highest = nullptr;
-  for (const PhaseDemand& phase : demand.phases) {
-    absl::StrAppend(&time, separator, phase.phase, " ", phase.units, " x ",
-                    HumanSeconds(phase.units > 0 ? phase.seconds / phase.units : 0));
-    separator = " + ";
-    if (highest == nullptr || phase.peak_bytes > highest->peak_bytes) highest = &phase;
-  }
-  if (demand.first_use_seconds > 0) {
-    absl::StrAppend(&time, separator, "first use ", HumanSeconds(demand.first_use_seconds));
-  }
-  absl::StrAppend(&time, " = ", HumanSeconds(demand.total_seconds()));
-  if (!demand.seconds_known) time = "time: not known, nothing has been measured yet";
-  absl::StrAppend(&memory, " largest phase ", highest == nullptr ? "none" : highest->phase, " ",
-                  HumanBytes(demand.peak_bytes), " = ", HumanBytes(demand.total_bytes()));
-  return absl::StrCat(time, "\n", memory);
-}
-
 Verdict Decide(const RungLadder& ladder, const Lease& lease, const Demand& demand,
                const Supply& supply) {
   const Rung* const rung = ladder.RungFor(demand.geometry);
   Verdict verdict;
-  verdict.arithmetic = Arithmetic(demand);
+  verdict.arithmetic = absl::StrCat(TimeArithmetic(demand), "\n", MemoryArithmetic(demand));
   if (rung == nullptr) {
+    verdict.arithmetic.clear();
     const std::string largest = ladder.rungs().empty() ? "none" : ladder.rungs().back().name;
     return Refuse(kReasonNoRung, demand.geometry.ToString(), largest,
                   absl::StrCat(demand.geometry.ToString(),
@@ -103,7 +110,9 @@ Verdict Decide(const RungLadder& ladder, const Lease& lease, const Demand& deman
   }
   verdict.rung = rung->name;
   const Budgets budgets = BudgetsOf(rung, lease, supply.device_bytes);
+  // A refusal shows the sum that is too large, not the other one.
   if (budgets.bytes.value.has_value() && demand.total_bytes() > *budgets.bytes.value) {
+    verdict.arithmetic = MemoryArithmetic(demand);
     return Refuse(kReasonMemoryProjection, HumanBytes(demand.total_bytes()),
                   HumanBytes(*budgets.bytes.value),
                   absl::StrCat(demand.geometry.ToString(), " needs ",
@@ -114,6 +123,7 @@ Verdict Decide(const RungLadder& ladder, const Lease& lease, const Demand& deman
   const double seconds = demand.total_seconds();
   if (demand.seconds_known && budgets.seconds.value.has_value() &&
       seconds > *budgets.seconds.value) {
+    verdict.arithmetic = TimeArithmetic(demand);
     return Refuse(
         kReasonTimeProjection, HumanSeconds(seconds), HumanSeconds(*budgets.seconds.value),
         absl::StrCat(demand.geometry.ToString(), " would take ", HumanSeconds(seconds), "; ",
@@ -123,6 +133,7 @@ Verdict Decide(const RungLadder& ladder, const Lease& lease, const Demand& deman
   if (demand.seconds_known && lease.deadline_seconds.has_value()) {
     const Verdict in_time = DecideDeadline(seconds, *lease.deadline_seconds, supply);
     if (in_time.decision == Decision::kRefuse) {
+      verdict.arithmetic = TimeArithmetic(demand);
       return Refuse(in_time.reason, in_time.projected, in_time.allowed, in_time.message,
                     std::move(verdict));
     }

@@ -97,7 +97,8 @@ struct Verdict {
   std::string allowed;
   /// kWait: when it is thought to start.
   double wait_seconds = 0;
-  /// The sums behind the numbers, one line for time and one for memory.
+  /// The sums behind the numbers, one line for time and one for memory; of a refusal the one that
+  /// is too large.
   std::string arithmetic;
   /// Name of the rung the request belongs to; empty: none contains it.
   std::string rung;
@@ -118,14 +119,11 @@ Verdict DecideDeadline(double seconds, double deadline_seconds, const Supply& su
 std::string LargestFittingRung(const RungLadder& ladder, const Lease& lease, const Supply& supply,
                                const std::function<std::optional<Demand>(const Rung&)>& project);
 
-/// The sums of a demand, for people.
-std::string Arithmetic(const Demand& demand);
-
 /// The refusal as a status: RESOURCE_EXHAUSTED, DEADLINE_EXCEEDED or INVALID_ARGUMENT (no rung),
 /// with ErrorDetail and google.rpc.QuotaFailure. OK for kAdmit and kWait.
 absl::Status ToStatus(const Verdict& verdict);
 
-/// "12.3 MB".
+/// "999 bytes", "12.3 KB", "12.3 MB" or "12.34 GB".
 std::string HumanBytes(int64_t bytes);
 
 }  // namespace ltx::server

@@ -101,6 +101,32 @@ TEST(VerdictTest, MemoryThatNeverFitsIsRefused) {
   ASSERT_TRUE(wire.details(0).UnpackTo(&quota));
   EXPECT_EQ(quota.violations(0).subject(), "device:0/memory");
   EXPECT_NE(quota.violations(0).description().find("72.00 GB"), std::string::npos);
+  // The sum that is too large, and no other.
+  EXPECT_EQ(verdict.arithmetic.find("memory:"), 0) << verdict.arithmetic;
+  EXPECT_EQ(verdict.arithmetic.find("time:"), std::string::npos) << verdict.arithmetic;
+}
+
+TEST(VerdictTest, OnlyWhatRefusesIsSummedUp) {
+  EXPECT_NE(Decide(Ladder(), {}, SmallClip(), {}).arithmetic.find("\nmemory:"), std::string::npos);
+  Lease lease;
+  lease.max_seconds = 1;
+  const Verdict late = Decide(Ladder(), lease, SmallClip(), {});
+  EXPECT_EQ(late.arithmetic.find("time:"), 0) << late.arithmetic;
+  EXPECT_EQ(late.arithmetic.find("memory:"), std::string::npos) << late.arithmetic;
+  Lease soon;
+  soon.deadline_seconds = 1;
+  const Verdict missed = Decide(Ladder(), soon, SmallClip(), {});
+  EXPECT_EQ(missed.arithmetic.find("time:"), 0) << missed.arithmetic;
+  EXPECT_EQ(missed.arithmetic.find("memory:"), std::string::npos) << missed.arithmetic;
+}
+
+TEST(VerdictTest, BytesAreToldInUnitsThatFit) {
+  EXPECT_EQ(HumanBytes(0), "0 bytes");
+  EXPECT_EQ(HumanBytes(999), "999 bytes");
+  EXPECT_EQ(HumanBytes(1000), "1.0 KB");
+  EXPECT_EQ(HumanBytes(45'600), "45.6 KB");
+  EXPECT_EQ(HumanBytes(12'300'000), "12.3 MB");
+  EXPECT_EQ(HumanBytes(12'340'000'000), "12.34 GB");
 }
 
 TEST(VerdictTest, TheDeviceIsABudgetToo) {

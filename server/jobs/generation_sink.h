@@ -23,6 +23,9 @@ class GenerationSink {
   /// The clip is done and judged: it lies at ClipPath(mime_type), or, without a type, at
   /// report.output_path. RESOURCE_EXHAUSTED (ARTIFACT_QUOTA) if there is no room to keep it.
   virtual absl::Status Deliver(v1::GenerationReport report, absl::string_view mime_type) = 0;
+  /// The same for what there is of a job that ends with an error: it lies at
+  /// ClipPath(kPartialMimeType), or, without a type, at partial.path.
+  virtual absl::Status DeliverPartial(v1::PartialResult partial, absl::string_view mime_type) = 0;
 };
 
 }  // namespace ltx::server

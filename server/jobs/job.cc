@@ -249,7 +249,7 @@ void Job::ApplyEnd(const absl::Status& status, State* state) {
   error->set_status_details(wire.error_details());
   if (detail.has_value()) error->set_reason(detail->reason);
   // A clip that was delivered by a job that did not succeed is nobody's.
-  job->clear_artifact();
+  if (!job->has_partial_result()) job->clear_artifact();
   job->clear_report();
   if (!started) job->clear_progress();
 }
@@ -313,19 +313,34 @@ std::string Job::ClipPath(absl::string_view mime_type) const {
   return parts_.artifacts->PathFor(id_, mime_type);
 }
 
+absl::StatusOr<v1::Artifact> Job::AddArtifact(absl::string_view mime_type) {
+  v1::Artifact artifact;
+  if (mime_type.empty()) return artifact;
+  LTX_ASSIGN_OR_RETURN(const MediaInfo info, parts_.artifacts->Add(id_, mime_type));
+  artifact.set_mime_type(info.mime_type);
+  artifact.set_total_bytes(info.total_bytes);
+  artifact.set_sha256(info.sha256);
+  return artifact;
+}
+
 absl::Status Job::Deliver(v1::GenerationReport report, absl::string_view mime_type) {
-  MediaInfo info;
-  if (!mime_type.empty()) {
-    LTX_ASSIGN_OR_RETURN(info, parts_.artifacts->Add(id_, mime_type));
-  }
+  LTX_ASSIGN_OR_RETURN(v1::Artifact artifact, AddArtifact(mime_type));
   absl::MutexLock lock(&mutex_);
   *state_.job.mutable_report() = std::move(report);
-  if (!mime_type.empty()) {
-    v1::Artifact* const artifact = state_.job.mutable_artifact();
-    artifact->set_mime_type(info.mime_type);
-    artifact->set_total_bytes(info.total_bytes);
-    artifact->set_sha256(info.sha256);
+  if (!mime_type.empty()) *state_.job.mutable_artifact() = std::move(artifact);
+  return absl::OkStatus();
+}
+
+absl::Status Job::DeliverPartial(v1::PartialResult partial, absl::string_view mime_type) {
+  LTX_ASSIGN_OR_RETURN(v1::Artifact artifact, AddArtifact(mime_type));
+  v1::GenerateVideoEvent event;
+  *event.mutable_partial() = partial;
+  {
+    absl::MutexLock lock(&mutex_);
+    *state_.job.mutable_partial_result() = std::move(partial);
+    if (!mime_type.empty()) *state_.job.mutable_artifact() = std::move(artifact);
   }
+  Send(std::move(event));
   return absl::OkStatus();
 }
 

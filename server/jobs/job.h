@@ -97,8 +97,11 @@ class Job final : public JobListener, public GenerationSink {
   void Send(v1::GenerateVideoEvent event) override;
   std::string ClipPath(absl::string_view mime_type) const override;
   absl::Status Deliver(v1::GenerationReport report, absl::string_view mime_type) override;
+  absl::Status DeliverPartial(v1::PartialResult partial, absl::string_view mime_type) override;
 
  private:
+  /// Takes the finished file at ClipPath() into the store; nothing without a type.
+  absl::StatusOr<v1::Artifact> AddArtifact(absl::string_view mime_type);
   struct State {
     v1::Job job;
     EventLog log;

@@ -172,6 +172,7 @@ std::shared_ptr<Job> JobManager::NewJob(const Submission& submission, const std:
   job->set_job_class(submission.request.job_class() == v1::JOB_CLASS_BATCH
                          ? v1::JOB_CLASS_BATCH
                          : v1::JOB_CLASS_INTERACTIVE);
+  job->set_rung(submission.rung);
   *job->mutable_request() = submission.request;
   return std::make_shared<Job>(record, PartsOfJobs());
 }
@@ -269,6 +270,12 @@ absl::Status JobManager::Queue(const std::shared_ptr<Job>& job, const Submission
   spec.expected_seconds = submission.expected_seconds;
   spec.expected_bytes = submission.expected_bytes;
   return scheduler_->Submit(std::move(spec), submission.make_task(job->id(), job), job);
+}
+
+absl::StatusOr<QueueOutlook> JobManager::Outlook(const v1::GenerateVideoRequest& request,
+                                                 const std::string& tenant) const {
+  LTX_ASSIGN_OR_RETURN(const JobClass job_class, MapClass(request.job_class()));
+  return scheduler_->Outlook(tenant, job_class);
 }
 
 void JobManager::Leave(const std::shared_ptr<Job>& job) {

@@ -62,6 +62,8 @@ class JobManager {
     std::string tenant;
     /// Of the call.
     absl::Time deadline = absl::InfiniteFuture();
+    /// The governor's, of the names in its ladder; may be empty.
+    std::string rung;
     double expected_seconds = 0;
     int64_t expected_bytes = 0;
     /// Makes the work; called at most once, without locks.
@@ -91,6 +93,10 @@ class JobManager {
 
   void Drain(absl::Duration grace) { scheduler_->Drain(grace); }
   Scheduler::Snapshot ReadScheduler() const { return scheduler_->Read(); }
+  /// What the request would have before it if it were submitted now. INVALID_ARGUMENT for
+  /// job_class.
+  absl::StatusOr<QueueOutlook> Outlook(const v1::GenerateVideoRequest& request,
+                                       const std::string& tenant) const;
   int64_t artifact_bytes() const { return artifacts_->bytes(); }
   /// Jobs that are known, over or not.
   int size() const;

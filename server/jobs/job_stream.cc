@@ -105,7 +105,8 @@ bool JobStream::TakeNext() {
   in_flight_.Clear();
   std::optional<v1::GenerateVideoEvent> event = job_->EventFrom(next_event_);
   if (!event.has_value()) return false;
-  if (event->has_finished()) {
+  if (event->has_finished() || event->has_partial()) {
+    if (!file_.has_value()) OpenClip();
     if (media_ == Media::kHeader && !file_->ok()) {
       End(ToWire(file_->status()));
       return false;

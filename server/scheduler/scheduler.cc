@@ -104,7 +104,7 @@ absl::Status Scheduler::Submit(JobSpec spec, std::unique_ptr<Task> task,
   entries_[job.id] = entry;
   if (hooks_.admit) {
     const absl::Status admitted =
-        hooks_.admit(job, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return Outlook(job); });
+        hooks_.admit(job, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return OutlookOf(job); });
     if (!admitted.ok()) {
       queue_.Remove(job.id);
       entries_.erase(job.id);
@@ -339,7 +339,19 @@ double Scheduler::MeanJobSeconds() const {
   return counts_.succeeded == 0 ? 0.0 : seconds_of_succeeded_ / counts_.succeeded;
 }
 
-QueueOutlook Scheduler::Outlook(const JobSpec& spec) const {
+QueueOutlook Scheduler::Outlook(const std::string& tenant, JobClass job_class) {
+  // Jobs have ids that are not empty.
+  JobSpec job;
+  job.tenant = tenant;
+  job.job_class = job_class;
+  absl::MutexLock lock(&mutex_);
+  queue_.Push({job.id, job.tenant, job.job_class, job.expected_seconds});
+  const QueueOutlook outlook = OutlookOf(job);
+  queue_.Remove(job.id);
+  return outlook;
+}
+
+QueueOutlook Scheduler::OutlookOf(const JobSpec& spec) const {
   const double mean = MeanJobSeconds();
   QueueOutlook outlook;
   const auto add = [&](double expected_seconds, double used_seconds) {

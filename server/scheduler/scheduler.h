@@ -105,6 +105,8 @@ class Scheduler {
     int total_waiting() const { return waiting[0] + waiting[1]; }
   };
   Snapshot Read() const;
+  /// What a job of this tenant and class would have before it if it came now: what `admit` is told.
+  QueueOutlook Outlook(const std::string& tenant, JobClass job_class);
 
  private:
   struct Entry;
@@ -142,7 +144,7 @@ class Scheduler {
 
   /// By value: the id in the queue goes away on the way.
   EntryPtr TakeWaiting(std::string id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  QueueOutlook Outlook(const JobSpec& spec) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  QueueOutlook OutlookOf(const JobSpec& spec) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   /// Jobs on devices that come before a waiting one of the class.
   int AheadOnDevices(JobClass job_class) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   double MeanJobSeconds() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

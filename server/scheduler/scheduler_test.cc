@@ -468,6 +468,36 @@ TEST_F(SchedulerTest, ASuspendedJobIsCancelledAfterTheUnitOfTheOther) {
   EXPECT_THAT(journal_.Lines("batch resumed"), IsEmpty());
 }
 
+TEST_F(SchedulerTest, TheOutlookIsTheOneOfAdmission) {
+  QueueOutlook admitted;
+  SchedulerHooks hooks;
+  hooks.admit = [&](const JobSpec&, const std::function<QueueOutlook()>& outlook) {
+    admitted = outlook();
+    return absl::OkStatus();
+  };
+  Make(Capacity(10), std::move(hooks));
+  HoldDevice();
+  int id = 0;
+  const auto submit = [&](JobClass job_class, const std::string& tenant, double seconds) {
+    const QueueOutlook before = scheduler_->Outlook(tenant, job_class);
+    EXPECT_EQ(scheduler_->Outlook(tenant, job_class).jobs_ahead, before.jobs_ahead);
+    JobSpec spec = Spec(absl::StrCat("job", id++), job_class, tenant);
+    spec.expected_seconds = seconds;
+    MustSubmit(spec);
+    EXPECT_EQ(before.jobs_ahead, admitted.jobs_ahead) << spec.id;
+    EXPECT_EQ(before.seconds_ahead, admitted.seconds_ahead) << spec.id;
+    return before;
+  };
+  submit(JobClass::kBatch, "a", 5);
+  submit(JobClass::kBatch, "a", 7);
+  EXPECT_EQ(submit(JobClass::kBatch, "a", 1).seconds_ahead, 12);
+  // A class above sees none of them, another tenant only those whose turn comes first.
+  EXPECT_EQ(submit(JobClass::kInteractive, "b", 3).seconds_ahead, 0);
+  EXPECT_EQ(submit(JobClass::kBatch, "c", 3).seconds_ahead, 3 + 5);
+  EXPECT_EQ(scheduler_->Read().total_waiting(), 5);
+  Release();
+}
+
 TEST_F(SchedulerTest, TheHookDecidesOnAdmissionAndKnowsTheOutlook) {
   SchedulerHooks hooks;
   QueueOutlook seen;

@@ -13,8 +13,6 @@
 namespace ltx::adherence {
 namespace {
 
-using Rgb = std::array<double, 3>;
-
 struct NamedColour {
   const char* name;
   Rgb rgb;
@@ -34,6 +32,7 @@ constexpr double kObjectDifference = 48;
 constexpr double kMinWay = 0.12;
 constexpr double kDiagonalShare = 0.4;
 constexpr double kGrowth = 1.35;
+constexpr double kFlatShare = 1.0 / 20;
 
 struct Frames {
   absl::Span<const float> values;
@@ -71,14 +70,37 @@ Rgb BackgroundOf(const Frames& frames) {
 }
 
 std::string NearestBackground(const Rgb& rgb) {
-  const auto distance = [&rgb](const NamedColour& colour) {
-    double sum = 0;
-    for (int c = 0; c < 3; ++c) sum += (rgb[c] - colour.rgb[c]) * (rgb[c] - colour.rgb[c]);
-    return sum;
-  };
   return std::min_element(std::begin(kBackgrounds), std::end(kBackgrounds),
-                          [&](const auto& a, const auto& b) { return distance(a) < distance(b); })
+                          [&](const auto& a, const auto& b) {
+                            return Distance(a.rgb, rgb) < Distance(b.rgb, rgb);
+                          })
       ->name;
+}
+
+template <size_t kSize>
+Rgb ColourNamed(const NamedColour (&colours)[kSize], absl::string_view name) {
+  const auto found =
+      std::find_if(std::begin(colours), std::end(colours),
+                   [name](const NamedColour& colour) { return colour.name == name; });
+  return found == std::end(colours) ? Rgb{} : found->rgb;
+}
+
+double EdgeWidth(const Frames& frames, double height) {
+  double sum = 0;
+  double squares = 0;
+  for (int64_t f = 0; f < frames.count; ++f) {
+    for (int y = 1; y + 1 < frames.height; ++y) {
+      for (int x = 1; x + 1 < frames.width; ++x) {
+        const double gradient =
+            0.5 * std::hypot(Distance(frames.At(f, y, x + 1), frames.At(f, y, x - 1)),
+                             Distance(frames.At(f, y + 1, x), frames.At(f, y - 1, x)));
+        if (gradient < kFlatShare * height) continue;
+        sum += gradient;
+        squares += gradient * gradient;
+      }
+    }
+  }
+  return squares > 0 ? height * sum / squares : 0;
 }
 
 std::string NearestColour(const Rgb& rgb) {
@@ -208,15 +230,28 @@ void ScoreSound(absl::Span<const float> waveform, int sample_rate, ClipScore* sc
 
 }  // namespace
 
+Rgb ObjectColour(absl::string_view name) { return ColourNamed(kColours, name); }
+Rgb BackgroundColour(absl::string_view name) { return ColourNamed(kBackgrounds, name); }
+
+double Distance(const Rgb& a, const Rgb& b) {
+  return std::sqrt((a[0] - b[0]) * (a[0] - b[0]) + (a[1] - b[1]) * (a[1] - b[1]) +
+                   (a[2] - b[2]) * (a[2] - b[2]));
+}
+
 ClipScore ScoreClip(absl::Span<const float> frame_values, int64_t num_frames, int height, int width,
                     absl::Span<const float> waveform, int sample_rate) {
   const Frames frames = {frame_values, num_frames, height, width};
   ClipScore score;
   const Rgb background = BackgroundOf(frames);
   score.background = NearestBackground(background);
+  score.background_rgb = background;
   std::vector<Rgb> object;
   ExtentOf(frames, background, 0, num_frames, &object);
-  score.colour = NearestColour(Median(std::move(object)));
+  if (!object.empty()) {
+    score.object_rgb = Median(std::move(object));
+    score.edge_width = EdgeWidth(frames, Distance(score.object_rgb, background));
+  }
+  score.colour = NearestColour(score.object_rgb);
   const int64_t fifth = std::max<int64_t>(num_frames / 5, 1);
   score.motion = MotionOf(ExtentOf(frames, background, 0, fifth, nullptr),
                           ExtentOf(frames, background, num_frames - fifth, num_frames, nullptr),

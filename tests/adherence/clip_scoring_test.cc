@@ -74,6 +74,27 @@ TEST(ScoreClipTest, TellsColourAndBackground) {
   EXPECT_EQ(white.background, "brown");
 }
 
+/// A square whose left and right edges climb over `ramp` pixels.
+double EdgeWidthOf(int ramp, float object) {
+  std::vector<float> frames;
+  for (int f = 0; f < kFrames; ++f) {
+    for (int y = 0; y < kHeight; ++y) {
+      for (int x = 0; x < kWidth; ++x) {
+        const double inside = 20 - std::abs(x - 64.0);
+        const double share = std::min(std::max(inside / ramp, 0.0), 1.0);
+        frames.insert(frames.end(), 3, object * static_cast<float>(share));
+      }
+    }
+  }
+  return Score(frames).edge_width;
+}
+
+TEST(ScoreClipTest, MeasuresEdgesWhateverTheirContrast) {
+  EXPECT_NEAR(EdgeWidthOf(1, 1.0f), 2, 0.2);
+  EXPECT_NEAR(EdgeWidthOf(8, 1.0f), 8.5, 0.7);
+  EXPECT_NEAR(EdgeWidthOf(8, 0.4f), EdgeWidthOf(8, 1.0f), 0.2);
+}
+
 TEST(ScoreClipTest, TellsPitchesAndSlides) {
   const std::vector<float> frames = Draw(
       [](double) {

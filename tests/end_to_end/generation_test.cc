@@ -289,5 +289,27 @@ TEST_F(GenerationTest, OneFrameIsAPicture) {
   }
 }
 
+TEST_F(GenerationTest, AFileOfPromptsMakesAClipEach) {
+  const std::string prompts = folder_ + "/prompts.txt";
+  std::ofstream(prompts) << "a red circle\n\na blue square\n";
+  const std::vector<std::string> flags = {"--prompts-file", prompts,
+                                          "--width",        "96",
+                                          "--height",       "96",
+                                          "--num-frames",   "17",
+                                          "--seed",         "1",
+                                          "--recipe",       "distilled_one_stage",
+                                          "--output",       folder_ + "/listed.mp4",
+                                          "--quiet"};
+  const ProgramResult result = Generate(flags);
+  EXPECT_EQ(result.exit.code, 0) << result.err;
+  const std::string first = ReadWholeFile(folder_ + "/listed-1.mp4");
+  const std::string second = ReadWholeFile(folder_ + "/listed-2.mp4");
+  EXPECT_FALSE(first.empty());
+  EXPECT_NE(first, second);
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/listed-3.mp4"));
+  EXPECT_EQ(first, Bytes({"--prompt", "a red circle", "--width", "96", "--height", "96",
+                          "--num-frames", "17", "--seed", "1", "--recipe", "distilled_one_stage"}));
+}
+
 }  // namespace
 }  // namespace ltx::testing

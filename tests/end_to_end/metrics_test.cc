@@ -46,8 +46,10 @@ TEST(MetricsTest, FiguresOfARunAndARefusal) {
   const auto answer = http.Get("/metrics");
   ASSERT_TRUE(answer);
   const std::string& text = answer->body;
-  EXPECT_THAT(text, ContainsRegex(R"(ltx_requests_total\{code="OK",mode="distilled",[^}]*\} 1)"));
-  EXPECT_THAT(text, ContainsRegex(R"(ltx_requests_total\{code="INVALID_ARGUMENT",[^}]*\} 1)"));
+  EXPECT_THAT(
+      text, ContainsRegex(R"(ltx_requests_total\{code="OK",mode="distilled",rung="[0-9x]+"\} 1)"));
+  EXPECT_THAT(
+      text, HasSubstr(R"(ltx_requests_total{code="INVALID_ARGUMENT",mode="none",rung="none"} 1)"));
   EXPECT_THAT(text, HasSubstr(R"(ltx_refusals_total{reason="FRAME_GRID"} 1)"));
   EXPECT_THAT(text, HasSubstr("ltx_queue_seconds_count 1"));
   EXPECT_THAT(text, HasSubstr("ltx_queue_depth 0"));

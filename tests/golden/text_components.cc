@@ -5,19 +5,23 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <memory>
 #include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "engine/checkpoint/text_config.h"
 #include "engine/sampling/latent_geometry.h"
+#include "engine/text/chat_prompt.h"
 #include "engine/text/duration_head.h"
 #include "engine/text/embeddings_connector.h"
 #include "engine/text/feature_extractor.h"
 #include "engine/text/gemma_assets.h"
-#include "engine/text/greedy_generator.h"
 #include "engine/text/prompt_encoder.h"
+#include "engine/text/prompt_enhancer.h"
+#include "engine/text/text_generator.h"
 #include "engine/text/text_tower.h"
+#include "engine/text/token_sampler.h"
 #include "engine/text/tokenizer.h"
 #include "kernels/host_copy.h"
 #include "kernels/status_macros.h"
@@ -206,8 +210,8 @@ absl::Status RunGenerate(const GoldenCase& golden, const GoldenContext& context,
       const text::TextTower tower,
       text::TextTower::Load(config, WeightLoader(&device, &golden.weights(), DType::kF32,
                                                  MemoryOwner::kWeightsText)));
-  LTX_ASSIGN_OR_RETURN(const text::GreedyGenerator generator,
-                       text::GreedyGenerator::Create(&device, &tower));
+  LTX_ASSIGN_OR_RETURN(const text::TextGenerator generator,
+                       text::TextGenerator::Create(&device, &tower));
   LTX_ASSIGN_OR_RETURN(const std::vector<int64_t> ids, golden.InputInts("input_ids"));
   LTX_ASSIGN_OR_RETURN(const std::vector<ValidRun> runs, ValidRuns(golden));
   const std::vector<int32_t> row(ids.begin(), ids.end());
@@ -218,15 +222,80 @@ absl::Status RunGenerate(const GoldenCase& golden, const GoldenContext& context,
     text::GenerationOptions options;
     LTX_ASSIGN_OR_RETURN(options.max_new_tokens, IntMember(run, "max_new_tokens"));
     LTX_ASSIGN_OR_RETURN(options.no_repeat_ngram_size, IntMember(run, "no_repeat_ngram_size"));
-    LTX_ASSIGN_OR_RETURN(const int64_t stop, IntMember(run, "eos_token_id"));
-    options.stop_ids = {static_cast<int32_t>(stop)};
-    LTX_ASSIGN_OR_RETURN(const text::GreedyGenerator::Result result,
-                         generator.Generate(row, runs[0].begin, options));
+    // One id or several, as in a Hugging Face config.
+    const json& stops = Member(run, "eos_token_id");
+    for (const json& stop : stops.is_array() ? stops : json::array({stops})) {
+      if (!stop.is_number_integer()) {
+        return absl::InvalidArgumentError("params: eos_token_id is no whole number");
+      }
+      options.stop_ids.push_back(stop.get<int32_t>());
+    }
+    LTX_ASSIGN_OR_RETURN(const std::unique_ptr<text::TextGeneration> text,
+                         generator.Start(row, runs[0].begin, options));
+    while (!text->done()) {
+      LTX_RETURN_IF_ERROR(text->Advance());
+      if (text->tokens().size() > 1) continue;
+      outputs->SetFloats("scores_first", {static_cast<int64_t>(text->last_scores().size())},
+                         text->last_scores());
+    }
     outputs->SetInts(absl::StrCat("tokens.ngram", options.no_repeat_ngram_size),
-                     {static_cast<int64_t>(result.tokens.size())},
-                     std::vector<int64_t>(result.tokens.begin(), result.tokens.end()));
-    outputs->SetFloats("scores_first", {static_cast<int64_t>(result.first_scores.size())},
-                       result.first_scores);
+                     {static_cast<int64_t>(text->tokens().size())},
+                     std::vector<int64_t>(text->tokens().begin(), text->tokens().end()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RunEnhance(const GoldenCase& golden, const GoldenContext& context,
+                        GoldenOutputs* outputs) {
+  Device& device = *context.device;
+  LTX_ASSIGN_OR_RETURN(const checkpoint::GemmaConfig config,
+                       checkpoint::ParseGemmaConfig(Member(golden.config(), "gemma_config")));
+  LTX_ASSIGN_OR_RETURN(
+      const text::TextTower tower,
+      text::TextTower::Load(config, WeightLoader(&device, &golden.weights(), DType::kF32,
+                                                 MemoryOwner::kWeightsText)));
+  LTX_ASSIGN_OR_RETURN(const std::string tokenizer_json, FileParam(golden, "tokenizer_file"));
+  LTX_ASSIGN_OR_RETURN(const std::string side, FileParam(golden, "tokenizer_config_file"));
+  LTX_ASSIGN_OR_RETURN(text::Tokenizer made, text::Tokenizer::Create(tokenizer_json, side));
+  const auto tokenizer = std::make_shared<const text::Tokenizer>(std::move(made));
+  text::PromptEnhancer::Options options;
+  LTX_ASSIGN_OR_RETURN(options.system_prompt, StringParam(golden, "system_prompt"));
+  LTX_ASSIGN_OR_RETURN(options.max_new_tokens, IntMember(golden.params(), "max_new_tokens"));
+  // The answers are the most likely ones; how others are drawn shows in the first distribution.
+  options.temperature = 0;
+  LTX_ASSIGN_OR_RETURN(const text::PromptEnhancer enhancer,
+                       text::PromptEnhancer::Create(&device, &tower, tokenizer, options));
+  LTX_ASSIGN_OR_RETURN(const text::TextGenerator generator,
+                       text::TextGenerator::Create(&device, &tower));
+  const auto set_ints = [outputs](const std::string& name, auto values) {
+    outputs->SetInts(name, {static_cast<int64_t>(values.size())},
+                     std::vector<int64_t>(values.begin(), values.end()));
+  };
+  int number = 0;
+  for (const json& item : Member(golden.params(), "prompts")) {
+    const std::string prefix = absl::StrCat(number++, ".");
+    const auto prompt = item.get<std::string>();
+    LTX_ASSIGN_OR_RETURN(const text::ChatRow row,
+                         text::MakeChatRow(*tokenizer, options.system_prompt,
+                                           text::PromptEnhancer::UserText(prompt)));
+    set_ints(prefix + "row", row.ids);
+    LTX_ASSIGN_OR_RETURN(const std::unique_ptr<text::PromptRewrite> rewrite,
+                         enhancer.Start(prompt, /*seed=*/0));
+    while (!rewrite->done()) LTX_RETURN_IF_ERROR(rewrite->Advance());
+    set_ints(prefix + "tokens", rewrite->tokens());
+    const std::string text = rewrite->Text();
+    set_ints(prefix + "text", std::vector<uint8_t>(text.begin(), text.end()));
+    text::GenerationOptions first;
+    first.max_new_tokens = 1;
+    LTX_ASSIGN_OR_RETURN(const std::unique_ptr<text::TextGeneration> one,
+                         generator.Start(row.ids, row.padding, first));
+    LTX_RETURN_IF_ERROR(one->Advance());
+    std::vector<float> probabilities(one->last_scores().size(), 0.0f);
+    for (const text::Candidate& candidate : text::CandidatesFor(one->last_scores(), {})) {
+      probabilities[static_cast<size_t>(candidate.id)] = static_cast<float>(candidate.probability);
+    }
+    outputs->SetFloats(prefix + "probabilities_first", {static_cast<int64_t>(probabilities.size())},
+                       probabilities);
   }
   return absl::OkStatus();
 }
@@ -484,6 +553,7 @@ void RegisterTextComponents(ComponentRegistry* registry) {
   registry->emplace("text.feature_extractor", RunFeatureExtractor);
   registry->emplace("text.connector", RunConnector);
   registry->emplace("text.encode", RunEncode);
+  registry->emplace("text.enhance", RunEnhance);
   registry->emplace("text.generate", RunGenerate);
   registry->emplace("duration.head", RunDurationHead);
   registry->emplace("duration.frames", RunDurationFrames);

@@ -10,6 +10,14 @@ namespace ltx::random_model {
 using checkpoint::GemmaFamily;
 using nlohmann::json;
 
+namespace {
+
+// Behind the four special tokens and the 256 bytes: the turns in which Gemma 3 talks.
+constexpr int kStartOfTurn = 260;
+constexpr int kEndOfTurn = 261;
+
+}  // namespace
+
 json TransformerConfigOf(const ModelSize& size) {
   json transformer = {
       // Values that every published file has.
@@ -95,6 +103,7 @@ json GemmaConfigOf(const ModelSize& size) {
     text["rope_scaling"] = {{"rope_type", "linear"}, {"factor", 8.0}};
     return {{"model_type", "gemma3"},
             {"text_config", std::move(text)},
+            {"eos_token_id", {1, kEndOfTurn}},
             {"image_token_index", size.vocabulary - 1}};
   }
   text["global_head_dim"] = size.text_global_head_dim;
@@ -216,7 +225,12 @@ std::string VersionOf(const ModelSize& size) {
 }
 
 json TokenizerJson() {
-  json vocabulary = {{"<pad>", 0}, {"<eos>", 1}, {"<bos>", 2}, {"<unk>", 3}};
+  json vocabulary = {{"<pad>", 0},
+                     {"<eos>", 1},
+                     {"<bos>", 2},
+                     {"<unk>", 3},
+                     {"<start_of_turn>", kStartOfTurn},
+                     {"<end_of_turn>", kEndOfTurn}};
   json special = json::array();
   for (const auto& [token, id] : vocabulary.items()) {
     special.push_back({{"id", id}, {"content", token}, {"normalized", false}, {"special", true}});
@@ -229,6 +243,7 @@ json TokenizerJson() {
           {"normalizer", nullptr},
           {"pre_tokenizer", nullptr},
           {"post_processor", nullptr},
+          {"decoder", {{"type", "ByteFallback"}}},
           {"model",
            {{"type", "BPE"},
             {"dropout", nullptr},

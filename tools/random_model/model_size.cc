@@ -27,7 +27,7 @@ ModelSize TinySize(GemmaFamily family) {
   size.text_kv_heads = 2;
   size.text_head_dim = 16;
   size.text_global_head_dim = 32;
-  // 260 tokens of the tokenizer, and the places of other modalities.
+  // 262 tokens of the tokenizer, and the places of other modalities.
   size.vocabulary = 272;
   size.decoder_channels = 8;
   size.deep_vae = false;

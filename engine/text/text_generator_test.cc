@@ -1,4 +1,4 @@
-#include "engine/text/greedy_generator.h"
+#include "engine/text/text_generator.h"
 
 #include <algorithm>
 #include <memory>
@@ -7,6 +7,7 @@
 #include "engine/text/test_models.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "kernels/status_macros.h"
 
 namespace ltx::text {
 namespace {
@@ -26,9 +27,9 @@ TEST(RepeatingTokensTest, LooksAtTheWholeSequence) {
   EXPECT_THAT(RepeatingTokens({7, 7}, 0), IsEmpty());
 }
 
-class GreedyGeneratorTest : public ::testing::Test {
+class TextGeneratorTest : public ::testing::Test {
  protected:
-  GreedyGeneratorTest() {
+  TextGeneratorTest() {
     SafetensorsWriter writer;
     AddRandom(TowerShapes(GemmaFamily::kGemma4, "model."), &writer);
     weights_ = OpenWeights(writer, "tower");
@@ -40,11 +41,26 @@ class GreedyGeneratorTest : public ::testing::Test {
     tower_ = std::make_unique<TextTower>(*std::move(tower));
   }
 
-  absl::StatusOr<GreedyGenerator::Result> Run(const std::vector<int32_t>& row, int64_t padding,
-                                              const GenerationOptions& options) {
-    const auto generator = GreedyGenerator::Create(device_.get(), tower_.get());
+  struct Result {
+    std::vector<int32_t> tokens;
+    std::vector<float> first_scores;
+    bool cut = false;
+  };
+  absl::StatusOr<Result> Run(const std::vector<int32_t>& row, int64_t padding,
+                             const GenerationOptions& options) {
+    const auto generator = TextGenerator::Create(device_.get(), tower_.get());
     EXPECT_TRUE(generator.ok()) << generator.status();
-    return generator->Generate(row, padding, options);
+    LTX_ASSIGN_OR_RETURN(const std::unique_ptr<TextGeneration> text,
+                         generator->Start(row, padding, options));
+    Result result;
+    while (!text->done()) {
+      LTX_RETURN_IF_ERROR(text->Advance());
+      if (result.first_scores.empty()) result.first_scores = text->last_scores();
+    }
+    EXPECT_EQ(text->Advance().code(), absl::StatusCode::kFailedPrecondition);
+    result.tokens = text->tokens();
+    result.cut = text->cut();
+    return result;
   }
 
   std::unique_ptr<Device> device_ = MakeDevice();
@@ -52,7 +68,7 @@ class GreedyGeneratorTest : public ::testing::Test {
   std::unique_ptr<TextTower> tower_;
 };
 
-TEST_F(GreedyGeneratorTest, PaddingDoesNotChangeTheText) {
+TEST_F(TextGeneratorTest, PaddingDoesNotChangeTheText) {
   GenerationOptions options;
   options.max_new_tokens = 8;
   const auto plain = Run({2, 5, 6}, 0, options);
@@ -61,9 +77,10 @@ TEST_F(GreedyGeneratorTest, PaddingDoesNotChangeTheText) {
   EXPECT_EQ(plain->tokens.size(), 8u);
   EXPECT_EQ(plain->tokens, padded->tokens);
   EXPECT_EQ(plain->first_scores.size(), 24u);
+  EXPECT_TRUE(plain->cut);
 }
 
-TEST_F(GreedyGeneratorTest, StopsAfterAStopToken) {
+TEST_F(TextGeneratorTest, StopsAfterAStopToken) {
   GenerationOptions options;
   options.max_new_tokens = 8;
   const auto free = Run({2, 5, 6}, 0, options);
@@ -72,9 +89,27 @@ TEST_F(GreedyGeneratorTest, StopsAfterAStopToken) {
   const auto stopped = Run({2, 5, 6}, 0, options);
   ASSERT_TRUE(stopped.ok());
   EXPECT_THAT(stopped->tokens, ElementsAre(free->tokens[0]));
+  EXPECT_FALSE(stopped->cut);
 }
 
-TEST_F(GreedyGeneratorTest, NeverRepeatsASingleToken) {
+TEST_F(TextGeneratorTest, SamplingFollowsTheSeed) {
+  const auto text = [this](uint64_t seed) {
+    GenerationOptions options;
+    options.max_new_tokens = 12;
+    options.sampling = SamplingOptions{0.7, 50, seed};
+    return Run({2, 5, 6}, 0, options).value().tokens;
+  };
+  EXPECT_EQ(text(3), text(3));
+  EXPECT_NE(text(3), text(4));
+  GenerationOptions best;
+  best.max_new_tokens = 12;
+  const std::vector<int32_t> greedy = Run({2, 5, 6}, 0, best).value().tokens;
+  // Among one there is no choice.
+  best.sampling = SamplingOptions{0.7, 1, 3};
+  EXPECT_EQ(Run({2, 5, 6}, 0, best).value().tokens, greedy);
+}
+
+TEST_F(TextGeneratorTest, NeverRepeatsASingleToken) {
   GenerationOptions options;
   options.max_new_tokens = 21;
   options.no_repeat_ngram_size = 1;
@@ -89,7 +124,7 @@ TEST_F(GreedyGeneratorTest, NeverRepeatsASingleToken) {
   EXPECT_EQ(Run({2, 5, 6}, 0, options).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
-TEST_F(GreedyGeneratorTest, NeedsATokenToStartFrom) {
+TEST_F(TextGeneratorTest, NeedsATokenToStartFrom) {
   EXPECT_EQ(Run({0, 0}, 2, {}).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
