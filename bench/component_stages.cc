@@ -181,7 +181,7 @@ absl::StatusOr<PrepareFunction> LoadText(Device& device, const ModelSet& files,
   const auto encoder = std::make_shared<text::PromptEncoder>(std::move(loaded));
   return [encoder](const StageSize& size) -> absl::StatusOr<PreparedRun> {
     text::TokenizedPrompt prompt;
-    prompt.ids = RandomIds(size.text_tokens, encoder->tower_config().vocab_size);
+    prompt.ids = RandomIds(size.text_tokens, encoder->tower().config().vocab_size);
     PreparedRun prepared;
     prepared.size = {{"text_tokens", size.text_tokens}};
     prepared.run = [encoder, prompt = std::move(prompt)]() -> Results {
