@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -29,7 +30,10 @@ const std::string& Clip() {
     options.audio_sample_rate = 48000;
     auto writer = *Mp4Writer::Create(path, options);
     for (int i = 0; i < 8; ++i) {
-      EXPECT_TRUE(writer->AddFrames(std::vector<uint8_t>(64 * 48 * 3 / 2, 40 + 20 * i)).ok());
+      // Grey of a tenth, two tenths ..., in the range of video.
+      std::vector<uint8_t> i420(64 * 48 * 3 / 2, 128);
+      std::fill_n(i420.begin(), 64 * 48, static_cast<uint8_t>(16.5 + 21.9 * (i + 1)));
+      EXPECT_TRUE(writer->AddFrames(i420).ok());
     }
     EXPECT_TRUE(writer->Finish(std::vector<float>(2 * 16000, 0.25f)).ok());
     std::ifstream file(path, std::ios::binary);

@@ -184,7 +184,7 @@ TEST_F(GenerationTest, ReportTellsEverything) {
 
   std::map<std::string, v1::MemoryAmounts> memory;
   for (const v1::MemoryAmounts& amounts : report.memory()) memory[amounts.owner()] = amounts;
-  ASSERT_EQ(memory.size(), 10u);
+  ASSERT_EQ(memory.size(), 11u);
   for (const auto& [owner, amounts] : memory) {
     EXPECT_GE(amounts.peak_bytes(), amounts.live_bytes()) << owner;
     EXPECT_LE(amounts.peak_bytes(), memory["total"].peak_bytes()) << owner;
