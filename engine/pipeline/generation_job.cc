@@ -149,7 +149,8 @@ absl::Status GenerationJob::State::Enhance() {
   EffectiveParameters::Enhancement& enhancement = *parameters.enhancement;
   enhancement.prompt = request.prompt;
   enhancement.tokens = static_cast<int64_t>(rewrite->tokens().size());
-  if (rewrite->cut()) {
+  // A projection writes to the limit always.
+  if (rewrite->cut() && device().holds_data()) {
     parameters.warnings.push_back(
         absl::StrCat("the enhanced prompt is cut after ", enhancement.tokens, " tokens"));
   }

@@ -102,14 +102,15 @@ absl::Status Model::CheckEnhancement() const {
   const absl::Status family =
       text::PromptEnhancer::CheckFamily(parts_->prompt_encoder->tower().config());
   if (!family.ok()) {
-    return WithDetail(absl::FailedPreconditionError(absl::StrCat(
-                          "enhance_prompt cannot be honoured by ", name_, ": ", family.message())),
-                      {std::string(kReasonModelKind), "enhance_prompt", "true", "unset"});
+    return WithDetail(
+        absl::FailedPreconditionError(absl::StrCat("enhance_prompt true cannot be honoured by ",
+                                                   name_, ", leave it unset: ", family.message())),
+        {std::string(kReasonModelKind), "enhance_prompt", "true", "unset"});
   }
   return WithDetail(
       absl::FailedPreconditionError(
-          "enhance_prompt needs a system prompt, and this server has none: its configuration names "
-          "the file with one as prompt_enhancement_system_prompt_file"),
+          "enhance_prompt true needs a system prompt, and this server has none: leave it unset, or "
+          "name a file with one in its configuration as prompt_enhancement_system_prompt_file"),
       {std::string(kReasonComponentMissing), "enhance_prompt", "true", "unset"});
 }
 

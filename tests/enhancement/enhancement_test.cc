@@ -162,6 +162,7 @@ TEST_F(EnhancementTest, IsProjectedToItsLimit) {
   EXPECT_EQ(std::count_if(projection->units.begin(), projection->units.end(),
                           [](const auto& u) { return u.unit.phase == Phase::kEnhance; }),
             kMostTokens);
+  EXPECT_TRUE(projection->parameters.warnings.empty());
   // A token costs little beside reading the prompt, and not more than the one before but for whole
   // blocks of the cache.
   EXPECT_LT(projection->units[1].work.products * 20, projection->units[0].work.products);
