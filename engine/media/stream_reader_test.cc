@@ -32,7 +32,7 @@ const std::string& Clip() {
     for (int i = 0; i < 8; ++i) {
       // Grey of a tenth, two tenths ..., in the range of video.
       std::vector<uint8_t> i420(64 * 48 * 3 / 2, 128);
-      std::fill_n(i420.begin(), 64 * 48, static_cast<uint8_t>(16.5 + 21.9 * (i + 1)));
+      std::fill_n(i420.begin(), 64 * 48, static_cast<uint8_t>(16 + 21.9 * (i + 1)));
       EXPECT_TRUE(writer->AddFrames(i420).ok());
     }
     EXPECT_TRUE(writer->Finish(std::vector<float>(2 * 16000, 0.25f)).ok());

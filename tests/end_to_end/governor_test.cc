@@ -281,7 +281,8 @@ TEST_F(PartialResultTest, LiesBesideAPathOfTheServers) {
       if (event.has_partial()) path = event.partial().path();
     }
   }
-  EXPECT_EQ(path, std::filesystem::path(root_ + "/clip.mp4.partial.safetensors").lexically_normal());
+  EXPECT_EQ(path,
+            std::filesystem::path(root_ + "/clip.mp4.partial.safetensors").lexically_normal());
   ExpectLatents(path);
 }
 
