@@ -126,9 +126,13 @@ TEST_F(GenerationJobTest, WhatThereIsBetweenUnits) {
       EXPECT_GT(partial->sigma, 0);
       last_sigma = static_cast<float>(partial->sigma);
     }
-    if (unit.index == unit.count) EXPECT_EQ(partial->sigma, 0);
+    if (unit.index == unit.count) {
+      EXPECT_EQ(partial->sigma, 0);
+    }
     const std::vector<std::string> latents = {"video_latent", "audio_latent"};
-    if (unit.phase == Phase::kStage1 || unit.phase == Phase::kStage2) EXPECT_EQ(names, latents);
+    if (unit.phase == Phase::kStage1 || unit.phase == Phase::kStage2) {
+      EXPECT_EQ(names, latents);
+    }
   }
   EXPECT_EQ(job->Partial()->tensors.back().first, "waveform");
 }
