@@ -47,10 +47,10 @@ class VideoClient {
   };
 
   /// One at a time. A partial result goes to `output_path` with ".partial.safetensors" behind it,
-  /// and the message of the error names it. Runs a request and writes the clip to `output_path` (whole or not at all),
-  /// unless the request names a path of the server's. Blocks until the end. Any status of the
-  /// service; DATA_LOSS if the media arrive damaged; NOT_FOUND / PERMISSION_DENIED for
-  /// `output_path`, told before anything is sent.
+  /// and the message of the error names it. Runs a request and writes the clip to `output_path`
+  /// (whole or not at all), unless the request names a path of the server's. Blocks until the end.
+  /// Any status of the service; DATA_LOSS if the media arrive damaged; NOT_FOUND /
+  /// PERMISSION_DENIED for `output_path`, told before anything is sent.
   absl::StatusOr<v1::GenerationReport> Generate(const v1::GenerateVideoRequest& request,
                                                 const std::string& output_path,
                                                 const GenerateOptions& options);

@@ -427,8 +427,8 @@ absl::StatusOr<PartialResult> GenerationJob::Partial() const {
     if (video.defined()) {
       const int stage = partial.unit.phase == Phase::kStage1 ? 0 : 1;
       const sampling::VideoLatentExtents& extents = state.stages[stage].video;
-      LTX_ASSIGN_OR_RETURN(video, video.Reshape({1, extents.frames, extents.height, extents.width,
-                                                 video.dim(-1)}));
+      LTX_ASSIGN_OR_RETURN(
+          video, video.Reshape({1, extents.frames, extents.height, extents.width, video.dim(-1)}));
     }
   } else {
     partial.step = partial.unit.steps;
