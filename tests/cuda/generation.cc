@@ -140,8 +140,8 @@ TEST_P(Generation, ItsMemoryIsProjected) {
     int64_t width, height, frames;
   };
   // New, the same again, and others beside recordings that are there.
-  for (const Size& size : {Size{128, 128, 17}, Size{128, 128, 17}, Size{384, 256, 33},
-                           Size{256, 256, 25}, Size{384, 256, 33}}) {
+  for (const Size& size : {Size{128, 128, 17}, Size{128, 128, 17}, Size{256, 256, 49},
+                           Size{256, 192, 25}, Size{256, 256, 49}}) {
     pipeline::GenerationRequest request = Request();
     request.width = size.width;
     request.height = size.height;

@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "kernels/host_copy.h"
 #include "kernels/op_scratch.h"
@@ -146,7 +147,10 @@ TEST_F(ScratchConformance, AttentionByProducts) {
         AttentionOptions options;
         options.heads = 4;
         options.kv_heads = kv_heads;
-        if (masked) options.key_mask = Zeros({2, 900}, DType::kU8);
+        if (masked) {
+          options.key_mask =
+              TensorFromBytes(gpu(), std::vector<uint8_t>(size_t{2} * 900, 1), {2, 900}).value();
+        }
         EXPECT_EQ(gpu().op_scratch().Attention(size),
                   Measured([&] { return gpu().Attention(q, k, k, options); }))
             << DTypeName(dtype) << " kv heads " << kv_heads << " masked " << masked;
