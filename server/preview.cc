@@ -74,7 +74,7 @@ absl::StatusOr<std::optional<v1::Preview>> PreviewMaker::After(
 
   v1::Preview preview;
   preview.set_phase(ToWire(unit.unit.phase));
-  preview.set_unit(unit.unit.index);
+  preview.set_unit(unit.unit.step);
   preview.set_latent_frame(static_cast<int32_t>(frame));
   preview.set_width(static_cast<int32_t>(grid.width));
   preview.set_height(static_cast<int32_t>(grid.height));

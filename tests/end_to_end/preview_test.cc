@@ -66,6 +66,21 @@ TEST_F(PreviewTest, ComeAfterTheStepsAskedFor) {
   EXPECT_EQ(CallGenerate(server_->address(), request).error.field, "preview_every_steps");
 }
 
+TEST_F(PreviewTest, AreNumberedByStepsAlsoWhereAStepTakesSeveralForwards) {
+  v1::GenerateVideoRequest request = SmallRequest(1);
+  request.set_recipe("one_stage");
+  request.set_num_inference_steps(4);
+  request.set_guidance_batching(v1::GUIDANCE_BATCHING_SEQUENTIAL);
+  request.set_preview_every_steps(2);
+  const WireStream stream = CallGenerate(server_->address(), request);
+  ASSERT_EQ(stream.error.code, absl::StatusCode::kOk) << stream.error.message;
+  std::vector<int> steps;
+  for (const v1::GenerateVideoEvent& event : stream.events) {
+    if (event.has_preview()) steps.push_back(event.preview().unit());
+  }
+  EXPECT_THAT(steps, ElementsAre(2, 4));
+}
+
 TEST_F(PreviewTest, TheClientWritesThem) {
   const std::string folder = MakeFolder();
   const ProgramResult result = server_->Client(
