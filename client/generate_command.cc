@@ -26,6 +26,7 @@
 #include "client/prompt_list.h"
 #include "client/recipe_help.h"
 #include "client/video_client.h"
+#include "engine/pipeline/recipe.h"
 
 namespace ltx::client {
 namespace {
@@ -363,7 +364,7 @@ CLI::App* AddClipFlags(CLI::App* command, const std::shared_ptr<Flags>& flags) {
                       "reference or source; may be repeated");
   Optional<std::string>(
       command, "--recipe", [flags](const std::string& v) { flags->request.set_recipe(v); },
-      "How the clip is made: " + RecipeNames() + "; with --help: what it does and takes");
+      "How the clip is made: " + pipeline::RecipeNames() + "; with --help: what it does and takes");
   AddSizeFlags(command, &flags->request);
   AddNoiseFlags(command, flags.get());
   AddGuidanceFlags(command, &flags->request);

@@ -115,12 +115,6 @@ std::string Flags(const RecipeTraits& recipe) {
 
 }  // namespace
 
-std::string RecipeNames() {
-  return absl::StrJoin(
-      pipeline::AllRecipes(), ", ",
-      [](std::string* out, const RecipeTraits& recipe) { absl::StrAppend(out, recipe.name); });
-}
-
 std::string RecipeHelp(absl::string_view name) {
   std::string text;
   for (const RecipeTraits& recipe : pipeline::AllRecipes()) {

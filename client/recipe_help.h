@@ -7,9 +7,6 @@
 
 namespace ltx::client {
 
-/// "distilled, distilled_one_stage, ...".
-std::string RecipeNames();
-
 /// What a recipe does, needs and takes, for people: its stages, the defaults by generation of
 /// models, the flags it honours beyond the common ones. For a name that is none: one line for each
 /// recipe.

@@ -15,7 +15,7 @@ using ::testing::Not;
 
 TEST(RecipeHelpTest, EveryRecipeIsExplainedByName) {
   for (const pipeline::RecipeTraits& recipe : pipeline::AllRecipes()) {
-    EXPECT_THAT(RecipeNames(), HasSubstr(std::string(recipe.name)));
+    EXPECT_THAT(pipeline::RecipeNames(), HasSubstr(std::string(recipe.name)));
     EXPECT_THAT(RecipeHelp(""), HasSubstr(std::string(recipe.name)));
     EXPECT_THAT(RecipeHelp(recipe.name), AllOf(HasSubstr(std::string(recipe.summary)),
                                                HasSubstr("needs"), HasSubstr("stage 1")));

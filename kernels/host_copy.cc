@@ -1,6 +1,7 @@
 #include "kernels/host_copy.h"
 
-#include <cstring>
+#include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "kernels/status_macros.h"
@@ -62,9 +63,8 @@ absl::StatusOr<Tensor> ZeroTensor(Device& device, const Shape& shape, DType dtyp
 }
 
 absl::StatusOr<Tensor> CopyForOwner(Device& device, const Tensor& tensor, MemoryOwner owner) {
-  LTX_ASSIGN_OR_RETURN(const std::vector<uint8_t> bytes, ToBytes(device, tensor));
   LTX_ASSIGN_OR_RETURN(Tensor copy, device.Allocate(tensor.shape(), tensor.dtype(), owner));
-  LTX_RETURN_IF_ERROR(device.Upload(bytes, copy));
+  LTX_RETURN_IF_ERROR(device.Copy(tensor, &copy));
   return copy;
 }
 

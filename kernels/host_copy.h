@@ -34,8 +34,8 @@ absl::StatusOr<Tensor> TensorFromBytes(Device& device, absl::Span<const uint8_t>
 /// A tensor of `dtype` (f32 or bf16) filled with zeros.
 absl::StatusOr<Tensor> ZeroTensor(Device& device, const Shape& shape, DType dtype,
                                   MemoryOwner owner = MemoryOwner::kActivations);
-/// A contiguous copy of a tensor under another owner, by way of the host: for results of
-/// operations, which count as activations, that are kept for good. Not for the hot path.
+/// A copy of a tensor under another owner, made by the device: for results of operations, which
+/// count as activations, that are kept.
 absl::StatusOr<Tensor> CopyForOwner(Device& device, const Tensor& tensor, MemoryOwner owner);
 /// The bytes of a tensor where the host can read them: in place if the host reaches its memory,
 /// else a copy, after which the tensor is no longer held.

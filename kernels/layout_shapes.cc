@@ -108,6 +108,12 @@ absl::StatusOr<Shape> InterleaveShape(absl::Span<const Tensor> parts) {
   return shape;
 }
 
+Shape SpaceOfDepth(const Shape& x, const std::array<int, 3>& factors, bool drop_first_frame) {
+  const auto [p1, p2, p3] = factors;
+  const int64_t frames = std::max<int64_t>(0, x.dim(1) * p1 - (drop_first_frame ? 1 : 0));
+  return {x.dim(0), frames, x.dim(2) * p2, x.dim(3) * p3, x.dim(4) / (int64_t{p1} * p2 * p3)};
+}
+
 absl::StatusOr<Shape> DepthToSpaceShape(const Tensor& x, const std::array<int, 3>& factors,
                                         bool drop_first_frame) {
   const auto [p1, p2, p3] = factors;
@@ -116,9 +122,7 @@ absl::StatusOr<Shape> DepthToSpaceShape(const Tensor& x, const std::array<int, 3
     return OperandError("DepthToSpace",
                         absl::StrCat("needs [B, T, H, W, C ", p1, " ", p2, " ", p3, "]"), {&x});
   }
-  const int64_t frames = std::max<int64_t>(0, x.dim(1) * p1 - (drop_first_frame ? 1 : 0));
-  return Shape(
-      {x.dim(0), frames, x.dim(2) * p2, x.dim(3) * p3, x.dim(4) / (int64_t{p1} * p2 * p3)});
+  return SpaceOfDepth(x.shape(), factors, drop_first_frame);
 }
 
 absl::StatusOr<Shape> UpsampleNearest2xShape(const Tensor& x) {
@@ -126,6 +130,14 @@ absl::StatusOr<Shape> UpsampleNearest2xShape(const Tensor& x) {
     return OperandError("UpsampleNearest2x", "needs [B, H, W, C]", {&x});
   }
   return Shape({x.dim(0), x.dim(1) * 2, x.dim(2) * 2, x.dim(3)});
+}
+
+absl::StatusOr<Shape> I420Shape(const Tensor& frames) {
+  if (!frames.defined() || frames.dtype() != DType::kF32 || frames.rank() != 4 ||
+      frames.dim(1) % 2 != 0 || frames.dim(2) % 2 != 0 || frames.dim(3) != 3) {
+    return OperandError("ToByteFrames", "needs F32 [F, H, W, 3] with even H and W", {&frames});
+  }
+  return Shape({frames.dim(0), frames.dim(1) * 3 / 2, frames.dim(2)});
 }
 
 AxisView::AxisView(const Tensor& x, int axis) {

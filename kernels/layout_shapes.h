@@ -22,9 +22,13 @@ absl::StatusOr<Shape> PadShape(const Tensor& x, int axis, int64_t before, int64_
                                PadMode mode);
 absl::StatusOr<Shape> GatherRowsShape(const Tensor& table, absl::Span<const int32_t> indices);
 absl::StatusOr<Shape> InterleaveShape(absl::Span<const Tensor> parts);
+/// What DepthToSpace makes of x [B, T, H, W, C], whose channels divide.
+Shape SpaceOfDepth(const Shape& x, const std::array<int, 3>& factors, bool drop_first_frame);
 absl::StatusOr<Shape> DepthToSpaceShape(const Tensor& x, const std::array<int, 3>& factors,
                                         bool drop_first_frame);
 absl::StatusOr<Shape> UpsampleNearest2xShape(const Tensor& x);
+/// Of ByteFrames::i420; frames are f32 [F, H, W, 3] with even H and W.
+absl::StatusOr<Shape> I420Shape(const Tensor& frames);
 
 /// A tensor split at an axis (negative: from the end): [outer, extent, inner_bytes]. The axis must
 /// be one of the tensor's.

@@ -89,14 +89,6 @@ absl::Status CheckGroupNorm(const Tensor& x, const Tensor& weight, const Tensor&
   return absl::OkStatus();
 }
 
-absl::Status CheckByteFrames(const Tensor& frames) {
-  if (frames.defined() && frames.dtype() == DType::kF32 && frames.rank() == 4 &&
-      frames.dim(1) % 2 == 0 && frames.dim(2) % 2 == 0 && frames.dim(3) == 3) {
-    return absl::OkStatus();
-  }
-  return OperandError("ToByteFrames", "needs F32 [F, H, W, 3] with even H and W", {&frames});
-}
-
 absl::Status CheckNormRope(absl::string_view operation, const Columns& x,
                            const NormRopeOptions& options) {
   LTX_RETURN_IF_ERROR(CheckHeads(operation, x, options.heads));

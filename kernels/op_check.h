@@ -30,8 +30,6 @@ inline constexpr int64_t kSnakeTaps = 12;
 absl::Status CheckAntiAliasedSnake(const Tensor& x, const Tensor& up, const Tensor& down,
                                    const Tensor& alpha, const Tensor& inverse_beta);
 
-/// f32 [F, H, W, 3] with even H and W.
-absl::Status CheckByteFrames(const Tensor& frames);
 /// A convolution's weight [N, C, one to three extents] and bias [N], or, if `transposed`, [C, N, k]
 /// and [N].
 absl::Status CheckConvWeight(const Tensor& weight, const Tensor& bias, bool transposed);

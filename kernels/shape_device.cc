@@ -1,12 +1,12 @@
 #include "kernels/shape_device.h"
 
-#include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>
 
 #include "kernels/allocation.h"
 #include "kernels/conv_geometry.h"
+#include "kernels/layout_shapes.h"
 #include "kernels/status_macros.h"
 
 namespace ltx {
@@ -118,8 +118,12 @@ absl::Status ShapeDevice::Download(const Tensor& tensor, absl::Span<uint8_t> byt
 absl::Status ShapeDevice::Copy(const Tensor& from, Tensor* to) { return CheckCopy(from, *to); }
 
 absl::StatusOr<Tensor> ShapeDevice::Result(const Shape& shape, DType dtype, int64_t scratch) {
-  LTX_ASSIGN_OR_RETURN(Tensor result, Allocate(shape, dtype, MemoryOwner::kActivations));
   // Results come first, as on the devices, so that both count at once.
+  LTX_ASSIGN_OR_RETURN(Tensor result, Allocate(shape, dtype, MemoryOwner::kActivations));
+  return Counted(std::move(result), scratch);
+}
+
+absl::StatusOr<Tensor> ShapeDevice::Counted(Tensor result, int64_t scratch) {
   if (scratch > 0) {
     LTX_RETURN_IF_ERROR(Allocate({scratch}, DType::kU8, MemoryOwner::kWorkspace).status());
   }
@@ -214,7 +218,7 @@ absl::StatusOr<Tensor> ShapeDevice::Conv(const Tensor& x, const ConvWeight& weig
 absl::StatusOr<Tensor> ShapeDevice::NormConv(Tensor x, const ConvWeight& weight,
                                              const ConvOptions& options,
                                              const NormConvOptions& around) {
-  LTX_ASSIGN_OR_RETURN(PlacedConv placed, PlaceConv(x, weight, options));
+  LTX_ASSIGN_OR_RETURN(const PlacedConv placed, PlaceConv(x, weight, options));
   NormConvSize size;
   size.conv = placed.size;
   if (around.norm) size.norm_activation = around.norm->activation;
@@ -224,20 +228,9 @@ absl::StatusOr<Tensor> ShapeDevice::NormConv(Tensor x, const ConvWeight& weight,
   const std::optional<int64_t> scratch = op_scratch().NormConv(size);
   if (!scratch.has_value()) return Device::NormConv(std::move(x), weight, options, around);
   work_.products += ProductsOf(placed.size, weight);
-  for (int i = 0; i < 3; ++i) {
-    const int factor = around.depth_to_space[i];
-    placed.shape.set_dim(i + 1, placed.shape.dim(i + 1) * factor);
-    placed.shape.set_dim(-1, placed.shape.dim(-1) / factor);
-  }
-  if (around.drop_first_frame) placed.shape.set_dim(1, placed.shape.dim(1) - 1);
-  if (!around.may_overwrite_residual || !size.residual) {
-    return Result(placed.shape, x.dtype(), *scratch);
-  }
-  // In place: for as long as it runs, the scratch alone.
-  LTX_RETURN_IF_ERROR(Allocate({*scratch}, DType::kU8, MemoryOwner::kWorkspace).status());
-  ++work_.operations;
-  work_.bytes += static_cast<double>(options.residual.num_bytes());
-  return options.residual;
+  if (around.may_overwrite_residual && size.residual) return Counted(options.residual, *scratch);
+  return Result(SpaceOfDepth(placed.shape, around.depth_to_space, around.drop_first_frame),
+                x.dtype(), *scratch);
 }
 
 absl::StatusOr<ConvWeight> ShapeDevice::PrepareConvTranspose1d(const Tensor& weight,
@@ -454,10 +447,7 @@ absl::StatusOr<Tensor> ShapeDevice::Interleave(absl::Span<const Tensor> parts) {
 
 absl::StatusOr<Tensor> ShapeDevice::DepthToSpace(const Tensor& x, const std::array<int, 3>& factors,
                                                  bool drop_first_frame) {
-  const int64_t volume = int64_t{factors[0]} * factors[1] * factors[2];
-  return Result({x.dim(0), x.dim(1) * factors[0] - (drop_first_frame ? 1 : 0),
-                 x.dim(2) * factors[1], x.dim(3) * factors[2], x.dim(4) / volume},
-                x.dtype());
+  return Result(SpaceOfDepth(x.shape(), factors, drop_first_frame), x.dtype());
 }
 
 absl::StatusOr<Tensor> ShapeDevice::UpsampleNearest2x(const Tensor& x) {

@@ -167,6 +167,8 @@ class ShapeDevice : public Device {
                                               const ConvOptions& options);
   /// The result of one operation, which takes `scratch` bytes while it runs.
   absl::StatusOr<Tensor> Result(const Shape& shape, DType dtype, int64_t scratch = 0);
+  /// The same with memory that is there.
+  absl::StatusOr<Tensor> Counted(Tensor result, int64_t scratch);
   absl::StatusOr<Tensor> Like(const Tensor& x) { return Result(x.shape(), x.dtype()); }
 
   const Device* const modelled_;

@@ -32,6 +32,8 @@ class ClipEncoder {
 
   /// The next frames, I420 [n, H * 3/2, W]. Does not wait.
   void Add(HostBytes i420);
+  /// Frames added so far.
+  int64_t added() const { return added_; }
   /// Waits until the encoder has taken in so many frames of the clip, which must have been added.
   /// Releases what is no longer needed. The error that has stopped the encoder, if any.
   absl::Status WaitFor(int64_t frames);

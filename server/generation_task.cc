@@ -396,9 +396,8 @@ absl::StatusOr<bool> GenerationTask::AdvanceMux() {
   if (last) {
     LTX_RETURN_IF_ERROR(MuxEnd());
   } else {
-    const auto num_frames = static_cast<int64_t>(clip_->Frames().size());
     LTX_RETURN_IF_ERROR(
-        encoder_->WaitFor(std::min((mux_done_ + 1) * kFramesPerMuxUnit, num_frames)));
+        encoder_->WaitFor(std::min((mux_done_ + 1) * kFramesPerMuxUnit, encoder_->added())));
   }
   v1::Progress progress;
   progress.set_phase(v1::PHASE_MUX);

@@ -56,7 +56,6 @@ class VideoService final : public v1::VideoService::CallbackService {
   absl::StatusOr<v1::PlanResponse> PlanOf(const grpc::CallbackServerContext& context,
                                           const v1::GenerateVideoRequest& request);
   void FillQueue(v1::HealthResponse* response) const;
-  /// What a new job would have before it, roughly: jobs by their number and mean.
 
   GenerationBackend* const backend_;
   JobManager* const jobs_;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/host_copy.h"
 #include "kernels/status_macros.h"
 
 namespace ltx::dit {
@@ -45,19 +46,13 @@ std::string KeyOf(const StreamInputs* video, const StreamInputs* audio,
   return key;
 }
 
-absl::StatusOr<Tensor> CopyOf(Device& device, const Tensor& tensor, MemoryOwner owner) {
-  LTX_ASSIGN_OR_RETURN(Tensor copy, device.Allocate(tensor.shape(), tensor.dtype(), owner));
-  LTX_RETURN_IF_ERROR(device.Copy(tensor, &copy));
-  return copy;
-}
-
 /// Inputs of the same values in memory of their own.
 absl::StatusOr<std::optional<StreamInputs>> OwnInputs(Device& device, const StreamInputs* inputs) {
   if (inputs == nullptr) return std::nullopt;
   StreamInputs own = *inputs;
   for (Tensor* tensor : own.Tensors()) {
     if (!tensor->defined()) continue;
-    LTX_ASSIGN_OR_RETURN(*tensor, CopyOf(device, *tensor, MemoryOwner::kRecordings));
+    LTX_ASSIGN_OR_RETURN(*tensor, CopyForOwner(device, *tensor, MemoryOwner::kRecordings));
   }
   return own;
 }
@@ -112,11 +107,11 @@ absl::StatusOr<StreamPair> RecordedForwards::Run(Device& device, const StreamInp
   StreamPair results;
   if (video != nullptr) {
     LTX_ASSIGN_OR_RETURN(results.video,
-                         CopyOf(device, entry.results.video, MemoryOwner::kActivations));
+                         CopyForOwner(device, entry.results.video, MemoryOwner::kActivations));
   }
   if (audio != nullptr) {
     LTX_ASSIGN_OR_RETURN(results.audio,
-                         CopyOf(device, entry.results.audio, MemoryOwner::kActivations));
+                         CopyForOwner(device, entry.results.audio, MemoryOwner::kActivations));
   }
   return results;
 }

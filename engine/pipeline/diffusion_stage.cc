@@ -114,9 +114,8 @@ absl::Status DiffusionStage::ReplaceFrames(sampling::LatentState* state) const {
   Device& device = transformer_->device();
   const int64_t frame_tokens = spec_.video.height * spec_.video.width;
   const Shape& shape = state->clean.shape();
-  LTX_ASSIGN_OR_RETURN(Tensor clean,
-                       device.Allocate(shape, state->clean.dtype(), MemoryOwner::kActivations));
-  LTX_RETURN_IF_ERROR(device.Copy(state->clean, &clean));
+  LTX_ASSIGN_OR_RETURN(const Tensor clean,
+                       CopyForOwner(device, state->clean, MemoryOwner::kActivations));
   LTX_ASSIGN_OR_RETURN(const Tensor rows, clean.Reshape({shape.dim(1), shape.dim(2)}));
   for (const ReplacedFrames& frames : spec_.replaced_frames) {
     const int64_t begin = frames.first_frame * frame_tokens;

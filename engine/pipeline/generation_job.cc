@@ -17,6 +17,7 @@
 #include "engine/pipeline/recipe_plan.h"
 #include "engine/sampling/latent_geometry.h"
 #include "engine/sampling/torch_cpu_generator.h"
+#include "kernels/host_copy.h"
 #include "kernels/status_macros.h"
 
 namespace ltx::pipeline {
@@ -332,9 +333,8 @@ absl::Status GenerationJob::State::DecodeAudio() {
   if (absl::IsDataLoss(decoded.status())) return NonFinite("the waveform or its latent");
   LTX_RETURN_IF_ERROR(decoded.status());
   shipped_audio = Tensor();
-  LTX_ASSIGN_OR_RETURN(
-      waveform, device().Allocate(decoded->samples.shape(), DType::kF32, MemoryOwner::kMedia));
-  return device().Copy(decoded->samples, &waveform);
+  LTX_ASSIGN_OR_RETURN(waveform, CopyForOwner(device(), decoded->samples, MemoryOwner::kMedia));
+  return absl::OkStatus();
 }
 
 GenerationJob::GenerationJob(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -349,13 +349,8 @@ absl::StatusOr<std::unique_ptr<GenerationJob>> GenerationJob::Create(
     const Model* model, const GenerationRequest& request, const JobOptions& options) {
   LTX_RETURN_IF_ERROR(model->Validate(request));
   GenerationRequest resolved = request;
-  if (request.auto_duration.has_value()) {
-    // Until the head has spoken, what is planned is the longest clip that it may ask for.
-    LTX_ASSIGN_OR_RETURN(
-        const FrameRange range,
-        AutoDurationRange(*request.auto_duration, request.frame_rate, model->limits()));
-    LTX_ASSIGN_OR_RETURN(resolved.num_frames, sampling::SnapFramesDown(range.max_frames));
-  }
+  // Until the duration head has spoken, what is planned is the longest clip that it may ask for.
+  LTX_ASSIGN_OR_RETURN(resolved.num_frames, LongestFrames(request, model->limits()));
   PlanInputs inputs;
   inputs.model_kind = model->kind() == checkpoint::ModelKindName(checkpoint::ModelKind::kDistilled)
                           ? checkpoint::ModelKind::kDistilled

@@ -283,6 +283,14 @@ absl::StatusOr<FrameRange> AutoDurationRange(const AutoDuration& duration,
   return range;
 }
 
+absl::StatusOr<int64_t> LongestFrames(const GenerationRequest& request,
+                                      const RequestLimits& limits) {
+  if (!request.auto_duration.has_value()) return request.num_frames;
+  LTX_ASSIGN_OR_RETURN(const FrameRange range,
+                       AutoDurationRange(*request.auto_duration, request.frame_rate, limits));
+  return sampling::SnapFramesDown(range.max_frames);
+}
+
 absl::Status ValidateRequest(const GenerationRequest& request, const RequestLimits& limits) {
   LTX_RETURN_IF_ERROR(CheckRecipeFields(request));
   LTX_RETURN_IF_ERROR(CheckPrompt("prompt", request.prompt, limits));

@@ -118,6 +118,10 @@ struct FrameRange {
 absl::StatusOr<FrameRange> AutoDurationRange(const AutoDuration& duration,
                                              const FrameRate& frame_rate,
                                              const RequestLimits& limits);
+/// The frame count; of an automatic duration the largest that it may become. Errors are those of
+/// AutoDurationRange.
+absl::StatusOr<int64_t> LongestFrames(const GenerationRequest& request,
+                                      const RequestLimits& limits);
 
 }  // namespace ltx::pipeline
 

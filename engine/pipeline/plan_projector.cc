@@ -6,7 +6,6 @@
 #include "engine/pipeline/generation_job.h"
 #include "engine/pipeline/job_options.h"
 #include "engine/pipeline/model_parts.h"
-#include "engine/sampling/latent_geometry.h"
 #include "engine/sampling/noise_source.h"
 #include "kernels/status_macros.h"
 
@@ -54,18 +53,14 @@ absl::StatusOr<std::unique_ptr<PlanProjector>> PlanProjector::Create(
 }
 
 absl::StatusOr<PlanProjection> PlanProjector::Project(const GenerationRequest& request) {
+  absl::MutexLock lock(&mutex_);
   // A length that is yet to be predicted counts as the longest that it may be.
   GenerationRequest longest = request;
   if (request.auto_duration.has_value()) {
-    absl::MutexLock lock(&mutex_);
     LTX_RETURN_IF_ERROR(shapes_->Validate(request));
-    LTX_ASSIGN_OR_RETURN(
-        const FrameRange range,
-        AutoDurationRange(*request.auto_duration, request.frame_rate, shapes_->limits()));
-    LTX_ASSIGN_OR_RETURN(longest.num_frames, sampling::SnapFramesDown(range.max_frames));
+    LTX_ASSIGN_OR_RETURN(longest.num_frames, LongestFrames(request, shapes_->limits()));
     longest.auto_duration.reset();
   }
-  absl::MutexLock lock(&mutex_);
   MemoryLedger& ledger = device_.ledger();
   // As if the prompt had never been seen, and the cache were about to keep it; and as if the
   // forwards were new, in the memory that recordings have so far.

@@ -103,12 +103,6 @@ constexpr RecipeTraits kTable[kRecipeCount] = {
 constexpr absl::string_view kUnbuilt[] = {
     "dfr", "keyframe_interpolation", "a2vid", "ic_lora", "dubit", "retake", "hdr_ic_lora"};
 
-std::string KnownNames() {
-  return absl::StrJoin(AllRecipes(), ", ", [](std::string* out, const RecipeTraits& traits) {
-    absl::StrAppend(out, traits.name);
-  });
-}
-
 }  // namespace
 
 bool RecipeTraits::needs_distilled_lora() const {
@@ -120,6 +114,12 @@ const RecipeTraits& TraitsOf(Recipe recipe) { return kTable[static_cast<int>(rec
 
 absl::Span<const RecipeTraits> AllRecipes() { return kTable; }
 
+std::string RecipeNames() {
+  return absl::StrJoin(AllRecipes(), ", ", [](std::string* out, const RecipeTraits& traits) {
+    absl::StrAppend(out, traits.name);
+  });
+}
+
 absl::string_view RecipeName(Recipe recipe) { return TraitsOf(recipe).name; }
 
 absl::StatusOr<Recipe> ParseRecipe(absl::string_view name) {
@@ -127,14 +127,14 @@ absl::StatusOr<Recipe> ParseRecipe(absl::string_view name) {
     if (name == traits.name) return traits.recipe;
   }
   const ErrorDetail detail = {std::string(kReasonUnknownValue), "recipe", std::string(name),
-                              KnownNames()};
+                              RecipeNames()};
   if (std::find(std::begin(kUnbuilt), std::end(kUnbuilt), name) != std::end(kUnbuilt)) {
     return WithDetail(absl::UnimplementedError(absl::StrCat(
-                          "recipe '", name, "' is not implemented; there are: ", KnownNames())),
+                          "recipe '", name, "' is not implemented; there are: ", RecipeNames())),
                       detail);
   }
   return WithDetail(absl::InvalidArgumentError(
-                        absl::StrCat("unknown recipe '", name, "'; known: ", KnownNames())),
+                        absl::StrCat("unknown recipe '", name, "'; known: ", RecipeNames())),
                     detail);
 }
 

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -81,6 +82,8 @@ const RecipeTraits& TraitsOf(Recipe recipe);
 absl::Span<const RecipeTraits> AllRecipes();
 
 absl::string_view RecipeName(Recipe recipe);
+/// "distilled, distilled_one_stage, ...".
+std::string RecipeNames();
 /// INVALID_ARGUMENT listing the known names; UNIMPLEMENTED for those that are known but not built.
 absl::StatusOr<Recipe> ParseRecipe(absl::string_view name);
 

@@ -2,7 +2,7 @@
 
 #include "kernels/cpu/cpu_device.h"
 #include "kernels/cpu/parallel.h"
-#include "kernels/op_check.h"
+#include "kernels/layout_shapes.h"
 #include "kernels/picture_math.h"
 #include "kernels/status_macros.h"
 
@@ -48,13 +48,12 @@ void PackRowPair(const FrameTask& frame, int64_t pair, int64_t width) {
 }  // namespace
 
 absl::StatusOr<ByteFrames> CpuDevice::ToByteFrames(const Tensor& frames, MemoryOwner owner) {
-  LTX_RETURN_IF_ERROR(CheckByteFrames(frames));
+  LTX_ASSIGN_OR_RETURN(const Shape i420, I420Shape(frames));
   const int64_t height = frames.dim(1);
   const int64_t width = frames.dim(2);
   ByteFrames bytes;
   LTX_ASSIGN_OR_RETURN(bytes.rgb, Allocate(frames.shape(), DType::kU8, owner));
-  LTX_ASSIGN_OR_RETURN(bytes.i420,
-                       Allocate({frames.dim(0), height * 3 / 2, width}, DType::kU8, owner));
+  LTX_ASSIGN_OR_RETURN(bytes.i420, Allocate(i420, DType::kU8, owner));
   const int64_t pixels = height * width;
   ParallelFor(threads_, frames.dim(0) * height / 2, RowGrain(kCheapGrain, 6 * width),
               [&](int64_t begin, int64_t end) {

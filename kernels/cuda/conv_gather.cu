@@ -304,7 +304,7 @@ __global__ void __launch_bounds__(kThreads)
   StoreSums<T>(arguments, first_row + thread_row, first_column + thread_column, phase, sums);
 }
 
-Axis ToAxis(const GatherAxis& axis) {
+Axis ToAxis(const ConvAxis& axis) {
   return {static_cast<int>(axis.input),
           static_cast<int>(axis.output),
           static_cast<int>(axis.kernel),

@@ -6,21 +6,10 @@
 #include <array>
 #include <cstdint>
 
+#include "kernels/conv_axis.h"
 #include "kernels/op_enums.h"
 
 namespace ltx::cuda {
-
-/// One spatial axis: output `o` reads, for tap i, the input at o * stride + i * dilation -
-/// pad_before, or what the padding mode puts there.
-struct GatherAxis {
-  int64_t input = 1;
-  int64_t output = 1;
-  int64_t kernel = 1;
-  int64_t stride = 1;
-  int64_t dilation = 1;
-  int64_t pad_before = 0;
-  PadMode pad_mode = PadMode::kZeros;
-};
 
 /// Any convolution over [T, H, W], by ordinary multiply-adds of f32:
 /// y = act(conv(x, weight) + bias + residual), one rounding.
@@ -33,7 +22,7 @@ struct ConvGatherTask {
   int64_t batch = 0;
   int64_t channels = 0;
   int64_t out_channels = 0;
-  std::array<GatherAxis, 3> axes{};
+  std::array<ConvAxis, 3> axes{};
   bool bf16 = false;
   Activation activation = Activation::kNone;
   /// For a transposed convolution over W its stride, and the output elements cut off in front:

@@ -1,5 +1,6 @@
 #include "kernels/cuda/copy_team.h"
 
+#include <atomic>
 #include <chrono>
 #include <thread>
 #include <vector>

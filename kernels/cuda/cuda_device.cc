@@ -15,18 +15,17 @@ namespace ltx::cuda {
 absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Create(const CudaDeviceOptions& options) {
   LTX_ASSIGN_OR_RETURN(std::unique_ptr<CudaContext> context,
                        CudaContext::Create(options.ordinal, options.memory));
-  auto device = absl::WrapUnique(new CudaDevice(std::move(context), options.winograd));
+  auto device = absl::WrapUnique(new CudaDevice(std::move(context)));
   LTX_ASSIGN_OR_RETURN(device->staging_, Staging::Create());
   LTX_ASSIGN_OR_RETURN(device->cudnn_attention_, CudnnAttention::Create());
   device->op_scratch_ = std::make_unique<CudaOpScratch>(
       device->context_.get(), device->linear_plans_.get(), device->batched_products_.get(),
-      device->cudnn_attention_.get(), options.winograd);
+      device->cudnn_attention_.get());
   return device;
 }
 
-CudaDevice::CudaDevice(std::unique_ptr<CudaContext> context, bool winograd)
+CudaDevice::CudaDevice(std::unique_ptr<CudaContext> context)
     : context_(std::move(context)),
-      winograd_(winograd),
       linear_plans_(std::make_unique<LinearPlans>(context_.get())),
       batched_products_(std::make_unique<BatchedProducts>()) {}
 CudaDevice::~CudaDevice() = default;

@@ -22,9 +22,6 @@ struct CudaDeviceOptions {
   int ordinal = 0;
   /// Where memory comes from; null: the GPU. Must outlive the device.
   DeviceMemory* memory = nullptr;
-  /// Whether NormConv may filter along time with fewer products, at some cost in rounding; false is
-  /// there to measure against.
-  bool winograd = true;
 };
 
 /// The operations on an NVIDIA GPU: cuBLASLt for matrix products, cuDNN for attention and
@@ -166,7 +163,7 @@ class CudaDevice final : public Device {
   absl::StatusOr<std::vector<double>> BatchDot(const Tensor& a, const Tensor& b) override;
 
  private:
-  CudaDevice(std::unique_ptr<CudaContext> context, bool winograd);
+  explicit CudaDevice(std::unique_ptr<CudaContext> context);
 
   // cuda_device_conv.cc
   absl::StatusOr<ConvWeight> PackConv(const Tensor& weight, const Tensor& bias, bool transposed,
@@ -186,7 +183,6 @@ class CudaDevice final : public Device {
   absl::StatusOr<Tensor> Launched(absl::string_view operation, Tensor y);
 
   const std::unique_ptr<CudaContext> context_;
-  const bool winograd_;
   Recorder recorder_{context_.get()};
   const std::unique_ptr<LinearPlans> linear_plans_;
   const std::unique_ptr<BatchedProducts> batched_products_;

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -58,7 +57,7 @@ ConvTileTask TileTaskFor(const ConvGatherTask& gather) {
   task.out_channels = gather.out_channels;
   task.activation = gather.activation;
   for (int i = 0; i < 3; ++i) {
-    const GatherAxis& axis = gather.axes[i];
+    const ConvAxis& axis = gather.axes[i];
     task.input[i] = axis.input;
     task.output[i] = axis.output;
     task.kernel[i] = axis.kernel;
@@ -70,17 +69,12 @@ ConvTileTask TileTaskFor(const ConvGatherTask& gather) {
 }
 
 /// Input positions that the kernel reaches along an axis.
-GatherAxis GatherAxisOf(const ConvAxis& axis) {
-  return {axis.input,    axis.output,     axis.kernel,  axis.stride,
-          axis.dilation, axis.pad_before, axis.pad_mode};
-}
-
-int64_t ReachOf(const GatherAxis& axis) {
+int64_t ReachOf(const ConvAxis& axis) {
   return (axis.output - 1) * axis.stride + axis.dilation * (axis.kernel - 1) + 1;
 }
 
 /// True if an axis of H or W reads elements around the input that are not zeros.
-bool NeedsCopy(const GatherAxis& axis) {
+bool NeedsCopy(const ConvAxis& axis) {
   return axis.pad_mode != PadMode::kZeros &&
          (axis.pad_before > 0 || ReachOf(axis) - axis.pad_before > axis.input);
 }
@@ -89,7 +83,7 @@ bool NeedsCopy(const GatherAxis& axis) {
 /// would be mostly empty.
 bool SuitsTiles(const ConvGatherTask& task) {
   if (!task.bf16 || task.axes[1].output == 1) return false;
-  for (const GatherAxis& axis : task.axes) {
+  for (const ConvAxis& axis : task.axes) {
     if (axis.stride != 1) return false;
   }
   return task.channels > 0;
@@ -111,7 +105,7 @@ std::optional<PadImagesTask> CopyFor(const ConvGatherTask& task) {
   pad.images = task.batch * task.axes[0].input;
   pad.channels = task.channels;
   for (int i = 0; i < 2; ++i) {
-    const GatherAxis& axis = task.axes[i + 1];
+    const ConvAxis& axis = task.axes[i + 1];
     pad.input[i] = axis.input;
     pad.output[i] = ReachOf(axis);
     pad.before[i] = axis.pad_before;
@@ -144,7 +138,7 @@ absl::StatusOr<ConvWeight> CudaDevice::PackConv(const Tensor& weight, const Tens
   task.out_stride = task.taps * (transposed ? 1 : task.channels);
   task.in_stride = task.taps * (transposed ? task.out_channels : 1);
   task.bf16 = conv->dtype == DType::kBF16;
-  conv->winograd = winograd_ && IsHopper(context_->properties()) && task.bf16 && !transposed &&
+  conv->winograd = IsHopper(context_->properties()) && task.bf16 && !transposed &&
                    result.kernel == Shape({3, 3, 3}) &&
                    WinogradPays(task.channels, task.out_channels);
   const int64_t block = task.taps / 3 * task.out_channels * task.channels;
@@ -206,7 +200,7 @@ absl::StatusOr<Tensor> CudaDevice::Conv(const Tensor& x, const ConvWeight& weigh
   LTX_ASSIGN_OR_RETURN(Tensor y, Allocate(operands.shape, x.dtype(), MemoryOwner::kActivations));
   if (y.num_elements() == 0) return y;
   ConvGatherTask task = GatherTaskFor(x, *operands.conv, weight, y);
-  for (int i = 0; i < 3; ++i) task.axes[i] = GatherAxisOf(operands.axes[i]);
+  task.axes = operands.axes;
   task.residual = options.residual.raw();
   task.activation = options.activation;
   LTX_RETURN_IF_ERROR(RunConv(task));
@@ -241,7 +235,7 @@ int64_t CudaOpScratch::Conv(const ConvSize& size) const {
   task.batch = size.batch;
   task.channels = size.in_channels;
   task.out_channels = size.out_channels;
-  for (int i = 0; i < 3; ++i) task.axes[i] = GatherAxisOf(size.axes[i]);
+  task.axes = size.axes;
   task.bf16 = size.dtype == DType::kBF16;
   task.activation = size.activation;
   if (!TilesFor(context_->properties(), task).has_value()) return 0;
@@ -261,7 +255,7 @@ absl::StatusOr<Tensor> CudaDevice::ConvTranspose1d(const Tensor& x, const ConvWe
   LTX_ASSIGN_OR_RETURN(Tensor y, Allocate(shape, x.dtype(), MemoryOwner::kActivations));
   if (y.num_elements() == 0) return y;
   ConvGatherTask task = GatherTaskFor(x, *conv, weight, y);
-  task.axes[2] = GatherAxisOf(transposed->phase);
+  task.axes[2] = transposed->phase;
   task.phases = stride;
   task.crop = transposed->crop;
   task.phase_taps = weight.kernel.dim(0);

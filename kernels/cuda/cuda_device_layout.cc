@@ -136,13 +136,12 @@ absl::StatusOr<Tensor> CudaDevice::UpsampleNearest2x(const Tensor& x) {
 }
 
 absl::StatusOr<ByteFrames> CudaDevice::ToByteFrames(const Tensor& frames, MemoryOwner owner) {
-  LTX_RETURN_IF_ERROR(CheckByteFrames(frames));
+  LTX_ASSIGN_OR_RETURN(const Shape i420, I420Shape(frames));
   const int64_t height = frames.dim(1);
   const int64_t width = frames.dim(2);
   ByteFrames bytes;
   LTX_ASSIGN_OR_RETURN(bytes.rgb, Allocate(frames.shape(), DType::kU8, owner));
-  LTX_ASSIGN_OR_RETURN(bytes.i420,
-                       Allocate({frames.dim(0), height * 3 / 2, width}, DType::kU8, owner));
+  LTX_ASSIGN_OR_RETURN(bytes.i420, Allocate(i420, DType::kU8, owner));
   LaunchByteFrames(frames.data<float>(), frames.dim(0), height, width, bytes.rgb.data<uint8_t>(),
                    bytes.i420.data<uint8_t>(), context_->stream());
   LTX_RETURN_IF_ERROR(context_->CheckLaunch("ToByteFrames"));

@@ -8,6 +8,7 @@
 #include "kernels/cuda/op_scratch.h"
 #include "kernels/cuda/winograd_conv.h"
 #include "kernels/cuda/winograd_transform.h"
+#include "kernels/layout_shapes.h"
 #include "kernels/status_macros.h"
 
 namespace ltx::cuda {
@@ -79,7 +80,7 @@ std::optional<WinogradPlan> PlanWinograd(const cudaDeviceProp& gpu, const NormCo
   conv.frames = time.output;
   conv.height = size.conv.axes[1].output;
   conv.width = size.conv.axes[2].output;
-  for (int i = 0; i < 3; ++i) conv.depth_to_space[i] = size.depth_to_space[i];
+  conv.depth_to_space = size.depth_to_space;
   conv.drop_first_frame = size.drop_first_frame;
   if (!FitsWinogradConv(conv)) return std::nullopt;
   WinogradInputTask& input = plan.input;
@@ -125,7 +126,6 @@ bool WinogradPays(int64_t channels, int64_t out_channels) {
 }
 
 std::optional<int64_t> CudaOpScratch::NormConv(const NormConvSize& size) const {
-  if (!winograd_) return std::nullopt;
   const std::optional<WinogradPlan> plan = PlanWinograd(context_->properties(), size);
   if (!plan.has_value()) return std::nullopt;
   return plan->factor_bytes;
@@ -143,13 +143,9 @@ absl::StatusOr<Tensor> CudaDevice::NormConv(Tensor x, const ConvWeight& weight,
 
   Tensor y = options.residual;
   if (!around.may_overwrite_residual || !y.defined()) {
-    Shape shape = operands.shape;
-    for (int i = 0; i < 3; ++i) {
-      shape.set_dim(i + 1, shape.dim(i + 1) * around.depth_to_space[i]);
-      shape.set_dim(-1, shape.dim(-1) / around.depth_to_space[i]);
-    }
-    if (around.drop_first_frame) shape.set_dim(1, shape.dim(1) - 1);
-    LTX_ASSIGN_OR_RETURN(y, Allocate(shape, x.dtype(), MemoryOwner::kActivations));
+    LTX_ASSIGN_OR_RETURN(
+        y, Allocate(SpaceOfDepth(operands.shape, around.depth_to_space, around.drop_first_frame),
+                    x.dtype(), MemoryOwner::kActivations));
   }
   LTX_ASSIGN_OR_RETURN(const Tensor factors, context_->Workspace(plan->factor_bytes));
   WinogradInputTask& input = plan->input;

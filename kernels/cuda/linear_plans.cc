@@ -251,6 +251,7 @@ std::optional<int64_t> LinearPlans::ScratchBytes(const LinearProblem& problem) {
     if (tunes) *bytes += ResultBytes(problem) + kCandidates * SizeOf(DType::kI32);
   }
   absl::MutexLock lock(&mutex_);
+  if (scratch_.size() >= kMaxPlans && !scratch_.contains(problem)) scratch_.clear();
   // What Run has found meanwhile is better.
   return scratch_.try_emplace(problem, bytes).first->second;
 }

@@ -19,12 +19,11 @@ class CudaOpScratch final : public OpScratch {
  public:
   /// All must outlive this.
   CudaOpScratch(CudaContext* context, LinearPlans* linear_plans, BatchedProducts* batched_products,
-                const CudnnAttention* cudnn_attention, bool winograd)
+                const CudnnAttention* cudnn_attention)
       : context_(context),
         linear_plans_(linear_plans),
         batched_products_(batched_products),
-        cudnn_attention_(cudnn_attention),
-        winograd_(winograd) {}
+        cudnn_attention_(cudnn_attention) {}
 
   /// Until a product has run for the first time, with what it takes to choose its algorithm.
   int64_t Linear(const LinearSize& size) const override;
@@ -40,7 +39,6 @@ class CudaOpScratch final : public OpScratch {
   LinearPlans* const linear_plans_;
   BatchedProducts* const batched_products_;
   const CudnnAttention* const cudnn_attention_;
-  const bool winograd_;
 };
 
 }  // namespace ltx::cuda

@@ -6,7 +6,7 @@
 namespace ltx::cuda {
 
 /// The element of [0, extent) that stands at `position` of a padded axis, or -1 for a zero: what
-/// kernels/conv_geometry.h's PaddedSource says, on the device.
+/// kernels/conv_axis.h's PaddedSource says, on the device.
 __device__ __forceinline__ int PadSource(int position, int extent, PadMode mode) {
   if (position >= 0 && position < extent) return position;
   switch (mode) {

@@ -35,8 +35,7 @@ class GraphRecording final : public Recording {
 
 /// Captures what operations issue to a context. All recordings share one pool, since only one runs
 /// at a time; it goes with the last of them. What the pool holds stands in the ledger under
-/// kRecordings,
-/// whether or not a recording runs.
+/// kRecordings, whether or not a recording runs.
 class Recorder {
  public:
   /// `context` must outlive the recorder and every recording.

@@ -29,7 +29,7 @@ struct WinogradConvTask {
   int64_t width = 0;
   int64_t first_pair = 0;
   int64_t pairs = 0;
-  std::array<int64_t, 3> depth_to_space{1, 1, 1};
+  std::array<int, 3> depth_to_space{1, 1, 1};
   bool drop_first_frame = false;
 };
 

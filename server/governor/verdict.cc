@@ -5,7 +5,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "engine/pipeline/error_details.h"
-#include "google/rpc/error_details.pb.h"
 #include "server/reasons.h"
 #include "server/rpc_details.h"
 
@@ -196,12 +195,9 @@ absl::Status ToStatus(const Verdict& verdict) {
                               ? verdict.allowed
                               : absl::StrCat(verdict.allowed, "; rung ", verdict.largest_rung)});
   if (code != absl::StatusCode::kResourceExhausted) return status;
-  google::rpc::QuotaFailure quota;
-  google::rpc::QuotaFailure::Violation* const violation = quota.add_violations();
-  violation->set_subject(subject);
-  violation->set_description(
-      absl::StrCat("projected ", verdict.projected, ", allowed ", verdict.allowed));
-  AttachRpcDetail(quota, &status);
+  AttachQuotaFailure(subject,
+                     absl::StrCat("projected ", verdict.projected, ", allowed ", verdict.allowed),
+                     &status);
   return status;
 }
 

@@ -59,7 +59,8 @@ class JobStream final : public grpc::ServerWriteReactor<v1::GenerateVideoEvent>,
   bool TakeNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   /// The same for the clip, which goes before the last event; false if there is none (left).
   bool TakeMedia() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  /// As soon as the job is over (or its partial result there), so that the clip cannot make room for another under our feet.
+  /// As soon as the job is over (or its partial result there), so that the clip cannot make room
+  /// for another under our feet.
   void OpenClip() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Write() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void End(const grpc::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -161,15 +161,17 @@ absl::Status RunTokenize(const GoldenCase& golden, const GoldenContext&, GoldenO
   return absl::OkStatus();
 }
 
+absl::StatusOr<text::TextTower> LoadTower(const GoldenCase& golden, Device& device) {
+  LTX_ASSIGN_OR_RETURN(const checkpoint::GemmaConfig config,
+                       checkpoint::ParseGemmaConfig(Member(golden.config(), "gemma_config")));
+  return text::TextTower::Load(
+      config, WeightLoader(&device, &golden.weights(), DType::kF32, MemoryOwner::kWeightsText));
+}
+
 absl::Status RunTower(const GoldenCase& golden, const GoldenContext& context,
                       GoldenOutputs* outputs) {
   Device& device = *context.device;
-  LTX_ASSIGN_OR_RETURN(const checkpoint::GemmaConfig config,
-                       checkpoint::ParseGemmaConfig(Member(golden.config(), "gemma_config")));
-  LTX_ASSIGN_OR_RETURN(
-      const text::TextTower tower,
-      text::TextTower::Load(config, WeightLoader(&device, &golden.weights(), DType::kF32,
-                                                 MemoryOwner::kWeightsText)));
+  LTX_ASSIGN_OR_RETURN(const text::TextTower tower, LoadTower(golden, device));
   LTX_ASSIGN_OR_RETURN(const Shape shape, golden.InputShape("input_ids"));
   LTX_ASSIGN_OR_RETURN(const std::vector<int64_t> ids, golden.InputInts("input_ids"));
   LTX_ASSIGN_OR_RETURN(const std::vector<ValidRun> runs, ValidRuns(golden));
@@ -204,12 +206,7 @@ absl::Status RunTower(const GoldenCase& golden, const GoldenContext& context,
 absl::Status RunGenerate(const GoldenCase& golden, const GoldenContext& context,
                          GoldenOutputs* outputs) {
   Device& device = *context.device;
-  LTX_ASSIGN_OR_RETURN(const checkpoint::GemmaConfig config,
-                       checkpoint::ParseGemmaConfig(Member(golden.config(), "gemma_config")));
-  LTX_ASSIGN_OR_RETURN(
-      const text::TextTower tower,
-      text::TextTower::Load(config, WeightLoader(&device, &golden.weights(), DType::kF32,
-                                                 MemoryOwner::kWeightsText)));
+  LTX_ASSIGN_OR_RETURN(const text::TextTower tower, LoadTower(golden, device));
   LTX_ASSIGN_OR_RETURN(const text::TextGenerator generator,
                        text::TextGenerator::Create(&device, &tower));
   LTX_ASSIGN_OR_RETURN(const std::vector<int64_t> ids, golden.InputInts("input_ids"));
@@ -248,12 +245,7 @@ absl::Status RunGenerate(const GoldenCase& golden, const GoldenContext& context,
 absl::Status RunEnhance(const GoldenCase& golden, const GoldenContext& context,
                         GoldenOutputs* outputs) {
   Device& device = *context.device;
-  LTX_ASSIGN_OR_RETURN(const checkpoint::GemmaConfig config,
-                       checkpoint::ParseGemmaConfig(Member(golden.config(), "gemma_config")));
-  LTX_ASSIGN_OR_RETURN(
-      const text::TextTower tower,
-      text::TextTower::Load(config, WeightLoader(&device, &golden.weights(), DType::kF32,
-                                                 MemoryOwner::kWeightsText)));
+  LTX_ASSIGN_OR_RETURN(const text::TextTower tower, LoadTower(golden, device));
   LTX_ASSIGN_OR_RETURN(const std::string tokenizer_json, FileParam(golden, "tokenizer_file"));
   LTX_ASSIGN_OR_RETURN(const std::string side, FileParam(golden, "tokenizer_config_file"));
   LTX_ASSIGN_OR_RETURN(text::Tokenizer made, text::Tokenizer::Create(tokenizer_json, side));

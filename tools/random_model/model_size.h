@@ -59,7 +59,7 @@ struct ModelSize {
 /// The published size. Gemma 3 has a vocabulary of its own.
 ModelSize FullSize(checkpoint::GemmaFamily family = checkpoint::GemmaFamily::kGemma4);
 
-/// As small as the formats allow within reason: a few megabytes, for tests.
+/// As small as the formats allow within reason: 18 MB in all, for tests.
 ModelSize TinySize(checkpoint::GemmaFamily family = checkpoint::GemmaFamily::kGemma4);
 
 }  // namespace ltx::random_model
