@@ -1,5 +1,6 @@
 #include <array>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -40,6 +41,25 @@ class Norms : public ConformanceTest {
     return vectors;
   }
 };
+
+TEST_F(Norms, Interleaved) {
+  for (const DType dtype : kFloats) {
+    // The tower's own numbers, a row that is no multiple of 16 bytes, more parts than a launch
+    // takes.
+    for (const auto& [parts, shape] : std::vector<std::pair<int, Shape>>{{49, {1, 7, 3840}},
+                                                                         {3, {2, 5, 64}},
+                                                                         {1, {1, 1, 8}},
+                                                                         {5, {1, 9, 33}},
+                                                                         {70, {1, 3, 16}},
+                                                                         {2, {1, 0, 32}},
+                                                                         {64, {1, 40, 96}}}) {
+      std::vector<Operand> operands;
+      for (int i = 0; i < parts; ++i) operands.push_back(Normal(shape, dtype, 0.5f + 0.1f * i));
+      Check(absl::StrCat("NormInterleave ", parts, " of ", Describe(shape, dtype)), operands,
+            RowBound(dtype), [](Device& d, Operands t) { return d.NormInterleave(t, 1e-6f); });
+    }
+  }
+}
 
 TEST_F(Norms, Rms) {
   for (const DType dtype : kFloats) {
