@@ -4,6 +4,8 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "bench/dit_stage.h"
 #include "bench/random_tensor.h"
@@ -21,6 +23,7 @@
 #include "engine/upsampler/latent_upsampler.h"
 #include "engine/video_vae/conv_decoder.h"
 #include "engine/video_vae/statistics.h"
+#include "kernels/host_copy.h"
 #include "kernels/status_macros.h"
 
 namespace ltx::bench {
@@ -116,10 +119,15 @@ absl::StatusOr<PrepareFunction> LoadCaptionProjection(Device& device, const Mode
           dtype = options.dtype](const StageSize& size) -> absl::StatusOr<PreparedRun> {
     PreparedRun prepared;
     prepared.size = {{"text_tokens", size.text_tokens}, {"states", states}};
-    // All states are the same tensor: what they hold does not change the work.
+    // All states hold the same, each in memory of its own, as they come from a tower.
     LTX_ASSIGN_OR_RETURN(const Tensor state,
                          RandomTensor(device, {1, size.text_tokens, width}, dtype, 4));
-    prepared.run = [extractor, all = std::vector<Tensor>(states, state)]() -> Results {
+    std::vector<Tensor> all = {state};
+    while (static_cast<int64_t>(all.size()) < states) {
+      LTX_ASSIGN_OR_RETURN(all.emplace_back(),
+                           CopyForOwner(device, state, MemoryOwner::kActivations));
+    }
+    prepared.run = [extractor, all = std::move(all)]() -> Results {
       LTX_ASSIGN_OR_RETURN(const text::FeatureExtractor::Features features,
                            extractor->Forward(all));
       return std::vector<Tensor>{features.video, features.audio};

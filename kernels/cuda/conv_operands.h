@@ -1,21 +1,16 @@
 #ifndef LTX_KERNELS_CUDA_CONV_OPERANDS_H_
 #define LTX_KERNELS_CUDA_CONV_OPERANDS_H_
 
-#include <cuda_runtime_api.h>
-
 #include <array>
 #include <cstdint>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "kernels/conv_geometry.h"
+#include "kernels/cuda/hopper_gpu.h"
 #include "kernels/op_types.h"
 
 namespace ltx::cuda {
-
-/// Whether this is a GPU that the kernels on tensor cores are written for: their instructions are
-/// those of compute capability 9.0 and of no other.
-inline bool IsHopper(const cudaDeviceProp& gpu) { return gpu.major == 9 && gpu.minor == 0; }
 
 /// A convolution's weight as CudaDevice prepares it.
 struct CudaConv final : public PreparedWeight {

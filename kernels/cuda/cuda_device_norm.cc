@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -6,6 +8,7 @@
 #include "kernels/cuda/cuda_device.h"
 #include "kernels/cuda/cuda_error.h"
 #include "kernels/cuda/group_norm_kernels.h"
+#include "kernels/cuda/hopper_gpu.h"
 #include "kernels/cuda/norm_interleave.h"
 #include "kernels/cuda/op_scratch.h"
 #include "kernels/cuda/residual_norm.h"
@@ -42,6 +45,10 @@ RowNormTask TaskFor(const Tensor& x, const Tensor& y) {
   return task;
 }
 
+bool BeginsAtAWord(const Tensor& tensor) {
+  return reinterpret_cast<uintptr_t>(tensor.raw()) % 4 == 0;
+}
+
 }  // namespace
 
 absl::StatusOr<Tensor> CudaDevice::RmsNorm(const Tensor& x, const Tensor& weight, float epsilon,
@@ -63,31 +70,31 @@ absl::StatusOr<Tensor> CudaDevice::RmsNorm(const Tensor& x, const Tensor& weight
 absl::StatusOr<Tensor> CudaDevice::NormInterleave(absl::Span<const Tensor> parts, float epsilon) {
   LTX_ASSIGN_OR_RETURN(const Shape shape, InterleaveShape(parts));
   LTX_RETURN_IF_ERROR(CheckFloat("NormInterleave", parts[0], 1));
+  const auto count = static_cast<int64_t>(parts.size());
   NormInterleaveTask task;
   task.rows = parts[0].shape().num_rows();
   task.width = parts[0].dim(-1);
   task.dtype = parts[0].dtype();
   task.epsilon = epsilon;
-  const auto count = static_cast<int64_t>(parts.size());
-  if (!CanNormInterleave(count, task.width, task.dtype)) {
+  if (!IsHopper(context_->properties()) ||
+      !SuitsNormInterleave(count, task.rows, task.width, task.dtype) ||
+      !std::all_of(parts.begin(), parts.end(), BeginsAtAWord)) {
     return Device::NormInterleave(parts, epsilon);
   }
   task.count = static_cast<int>(count);
   for (int i = 0; i < task.count; ++i) task.parts.of[i] = parts[i].raw();
   LTX_ASSIGN_OR_RETURN(Tensor y, Allocate(shape, task.dtype, MemoryOwner::kActivations));
-  LTX_ASSIGN_OR_RETURN(const Tensor factors,
-                       Allocate({count, task.rows}, DType::kF32, MemoryOwner::kWorkspace));
-  task.factors = factors.data<float>();
   task.to = y.raw();
-  if (!LaunchNormInterleave(task, context_->stream())) {
-    return Device::NormInterleave(parts, epsilon);
-  }
-  return Launched("NormInterleave", y);
+  LTX_RETURN_IF_CUDA_ERROR(LaunchNormInterleave(task, context_->stream()));
+  return y;
 }
 
 std::optional<int64_t> CudaOpScratch::NormInterleave(const NormInterleaveSize& size) const {
-  if (!CanNormInterleave(size.parts, size.width, size.dtype)) return std::nullopt;
-  return size.parts * size.rows * SizeOf(DType::kF32);
+  if (!IsHopper(context_->properties()) ||
+      !SuitsNormInterleave(size.parts, size.rows, size.width, size.dtype)) {
+    return std::nullopt;
+  }
+  return 0;
 }
 
 absl::StatusOr<Tensor> CudaDevice::ModulateRows(absl::string_view operation, const Tensor& x,

@@ -10,8 +10,7 @@
 
 namespace ltx::cuda {
 
-/// NormInterleave of kernels/device.h: the parts' rows are read once for their mean squares and
-/// once more, scaled, on their way into the result.
+/// NormInterleave of kernels/device.h on Hopper, in one pass over memory.
 struct NormInterleaveTask {
   InterleaveParts parts;
   int count = 0;
@@ -20,14 +19,12 @@ struct NormInterleaveTask {
   int64_t width = 0;
   DType dtype = DType::kF32;
   float epsilon = 0.0f;
-  /// Room for [count, rows].
-  float* factors = nullptr;
   void* to = nullptr;
 };
-/// Whether the kernels do these sizes, where all addresses are aligned to 16 bytes.
-bool CanNormInterleave(int64_t count, int64_t width, DType dtype);
-/// False, and nothing is launched, if they do not do these sizes or addresses.
-bool LaunchNormInterleave(const NormInterleaveTask& task, cudaStream_t stream);
+/// Whether the kernel does these sizes: a row of all parts must fit the shared memory of a cluster.
+bool SuitsNormInterleave(int64_t count, int64_t rows, int64_t width, DType dtype);
+/// The parts' addresses must be multiples of 4 bytes, that of the result one of 16.
+cudaError_t LaunchNormInterleave(const NormInterleaveTask& task, cudaStream_t stream);
 
 }  // namespace ltx::cuda
 

@@ -44,15 +44,14 @@ class Norms : public ConformanceTest {
 
 TEST_F(Norms, Interleaved) {
   for (const DType dtype : kFloats) {
-    // The tower's own numbers, a row that is no multiple of 16 bytes, more parts than a launch
-    // takes.
+    // The tower's own numbers, the most parts that a launch takes, and what is done in steps: more
+    // of them, and other widths.
     for (const auto& [parts, shape] : std::vector<std::pair<int, Shape>>{{49, {1, 7, 3840}},
-                                                                         {3, {2, 5, 64}},
-                                                                         {1, {1, 1, 8}},
-                                                                         {5, {1, 9, 33}},
-                                                                         {70, {1, 3, 16}},
-                                                                         {2, {1, 0, 32}},
-                                                                         {64, {1, 40, 96}}}) {
+                                                                         {3, {2, 5, 256}},
+                                                                         {64, {1, 40, 512}},
+                                                                         {2, {1, 0, 256}},
+                                                                         {70, {1, 3, 256}},
+                                                                         {5, {1, 9, 33}}}) {
       std::vector<Operand> operands;
       for (int i = 0; i < parts; ++i) operands.push_back(Normal(shape, dtype, 0.5f + 0.1f * i));
       Check(absl::StrCat("NormInterleave ", parts, " of ", Describe(shape, dtype)), operands,
