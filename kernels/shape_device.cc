@@ -253,7 +253,7 @@ absl::StatusOr<Tensor> ShapeDevice::NormConv(Tensor x, const ConvWeight& weight,
   const std::optional<int64_t> scratch = op_scratch().NormConv(size);
   if (!scratch.has_value()) return Device::NormConv(std::move(x), weight, options, around);
   work_.products += ProductsOf(placed.size, weight);
-  if (around.may_overwrite_residual && size.residual) return Counted(options.residual, *scratch);
+  if (around.into.defined()) return Counted(around.into, *scratch);
   return Result(SpaceOfDepth(placed.shape, around.depth_to_space, around.drop_first_frame),
                 x.dtype(), *scratch);
 }
