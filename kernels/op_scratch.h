@@ -67,6 +67,14 @@ struct GroupNormSize {
   DType dtype = DType::kF32;
 };
 
+struct NormInterleaveSize {
+  int64_t parts = 0;
+  /// Of each part.
+  int64_t rows = 0;
+  int64_t width = 0;
+  DType dtype = DType::kF32;
+};
+
 /// Scratch (owner kWorkspace) that the operations of a device take while they run, in bytes, from
 /// sizes alone, so that memory can be projected before anything is computed. Operations that are
 /// not named take none, or too little to matter. Where a library chooses, the answer is what it
@@ -83,6 +91,10 @@ class OpScratch {
   }
   virtual int64_t Attention(const AttentionSize& size) const = 0;
   virtual int64_t GroupNorm(const GroupNormSize& size) const = 0;
+  /// Of Device::NormInterleave; none where the device does the single operations.
+  virtual std::optional<int64_t> NormInterleave(const NormInterleaveSize& /*size*/) const {
+    return std::nullopt;
+  }
 };
 
 /// Of a device whose operations take nothing from the ledger while they run (it may hold one

@@ -31,13 +31,20 @@ class BookedStorage final : public Storage {
 /// A block that a recording keeps for as long as it is there itself.
 class RecordedStorage final : public Storage {
  public:
-  RecordedStorage(void* block, int64_t bytes, std::shared_ptr<cuda::MemoryPool> pool)
-      : Storage(nullptr, bytes, /*host_accessible=*/false), block_(block), pool_(std::move(pool)) {}
-  ~RecordedStorage() override { pool_->Give(block_); }
+  RecordedStorage(void* block, int64_t bytes, std::shared_ptr<cuda::MemoryPool> pool,
+                  cuda::PoolLanes* lanes)
+      : Storage(nullptr, bytes, /*host_accessible=*/false),
+        block_(block),
+        pool_(std::move(pool)),
+        lanes_(lanes),
+        section_(lanes->section()) {}
+  ~RecordedStorage() override { lanes_->Give(pool_, block_, section_); }
 
  private:
   void* const block_;
   const std::shared_ptr<cuda::MemoryPool> pool_;
+  cuda::PoolLanes* const lanes_;
+  const uint64_t section_;
 };
 
 /// What else a recording reads or leaves behind.
@@ -64,7 +71,7 @@ class ShapeRecording final : public Recording {
   const std::shared_ptr<cuda::MemoryPool> pool_;
 };
 
-/// Weights as the device keeps them: an unpacked copy, and the bias in f32.
+/// Weights as the device keeps them: as they came, or an unpacked copy with the bias in f32.
 class BookedWeight final : public PreparedWeight {
  public:
   BookedWeight(Tensor weight, Tensor bias) : weight_(std::move(weight)), bias_(std::move(bias)) {}
@@ -99,8 +106,8 @@ absl::StatusOr<Tensor> ShapeDevice::Allocate(const Shape& shape, DType dtype, Me
   if (owner == MemoryOwner::kRecordings) {
     storage = std::make_shared<RecorderStorage>(bytes, &recorder_);
   } else if (recording_pool_ != nullptr && GoesWithRequest(owner) && bytes > 0) {
-    LTX_ASSIGN_OR_RETURN(void* const block, recording_pool_->Take(bytes));
-    storage = std::make_shared<RecordedStorage>(block, bytes, recording_pool_);
+    LTX_ASSIGN_OR_RETURN(void* const block, recording_pool_->Take(bytes, lanes_.lane()));
+    storage = std::make_shared<RecordedStorage>(block, bytes, recording_pool_, &lanes_);
   } else {
     storage = std::make_shared<BookedStorage>(bytes, owner, &ledger_);
   }
@@ -132,6 +139,20 @@ absl::StatusOr<Tensor> ShapeDevice::Counted(Tensor result, int64_t scratch) {
   return result;
 }
 
+absl::Status ShapeDevice::Concurrently(absl::FunctionRef<absl::Status()> first,
+                                       absl::FunctionRef<absl::Status()> second) {
+  if (recording_pool_ == nullptr) return Device::Concurrently(first, second);
+  cuda::MemoryPool* const pool = recording_pool_.get();
+  lanes_.Fork({pool});
+  absl::Status status = first();
+  if (status.ok()) {
+    lanes_.UseSide();
+    status = second();
+  }
+  lanes_.Join({pool});
+  return status;
+}
+
 absl::StatusOr<std::unique_ptr<Recording>> ShapeDevice::Record(
     absl::FunctionRef<absl::Status()> work) {
   if (!can_record()) return Device::Record(work);
@@ -157,6 +178,10 @@ absl::StatusOr<LinearWeight> ShapeDevice::PrepareLinear(const Tensor& weight, co
   LinearWeight result;
   result.out_features = weight.dim(0);
   result.in_features = weight.dim(1);
+  if (keeps_linear_operands()) {
+    result.prepared = std::make_shared<BookedWeight>(weight, bias);
+    return result;
+  }
   LTX_ASSIGN_OR_RETURN(result.prepared, Book(*this, weight, bias, owner));
   return result;
 }
@@ -439,10 +464,20 @@ absl::StatusOr<Tensor> ShapeDevice::GatherRows(const Tensor& table,
 }
 
 absl::StatusOr<Tensor> ShapeDevice::Interleave(absl::Span<const Tensor> parts) {
-  if (parts.empty()) return absl::InternalError("Interleave: needs at least one part");
-  Shape shape = parts[0].shape();
-  shape.set_dim(-1, shape.dim(-1) * static_cast<int64_t>(parts.size()));
+  LTX_ASSIGN_OR_RETURN(const Shape shape, InterleaveShape(parts));
   return Result(shape, parts[0].dtype());
+}
+
+absl::StatusOr<Tensor> ShapeDevice::NormInterleave(absl::Span<const Tensor> parts, float epsilon) {
+  LTX_ASSIGN_OR_RETURN(const Shape shape, InterleaveShape(parts));
+  NormInterleaveSize size;
+  size.parts = static_cast<int64_t>(parts.size());
+  size.rows = parts[0].shape().num_rows();
+  size.width = parts[0].dim(-1);
+  size.dtype = parts[0].dtype();
+  const std::optional<int64_t> scratch = op_scratch().NormInterleave(size);
+  if (!scratch.has_value()) return Device::NormInterleave(parts, epsilon);
+  return Result(shape, size.dtype, *scratch);
 }
 
 absl::StatusOr<Tensor> ShapeDevice::DepthToSpace(const Tensor& x, const std::array<int, 3>& factors,
