@@ -352,9 +352,7 @@ absl::StatusOr<std::unique_ptr<GenerationJob>> GenerationJob::Create(
   // Until the duration head has spoken, what is planned is the longest clip that it may ask for.
   LTX_ASSIGN_OR_RETURN(resolved.num_frames, LongestFrames(request, model->limits()));
   PlanInputs inputs;
-  inputs.model_kind = model->kind() == checkpoint::ModelKindName(checkpoint::ModelKind::kDistilled)
-                          ? checkpoint::ModelKind::kDistilled
-                          : checkpoint::ModelKind::kDev;
+  inputs.model_kind = model->kind();
   inputs.model_version = model->defaults().version;
   inputs.ancestral_stage_1 = options.ancestral;
   inputs.num_blocks = model->parts().transformer->num_blocks();
