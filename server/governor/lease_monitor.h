@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "server/governor/cost_model.h"
+#include "server/governor/cost_unit.h"
 #include "server/governor/verdict.h"
 
 namespace ltx::server {
