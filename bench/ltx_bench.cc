@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/numbers.h"
@@ -59,6 +60,7 @@ struct Options {
   int64_t text_layers = 0;
   int warmup = 3;
   int repeat = 10;
+  int pause_milliseconds = 0;
   bool floor = false;
   bool eager = false;
   bool trace = false;
@@ -98,16 +100,17 @@ absl::StatusOr<ClipSize> ParseClip(const std::string& text, const Options& optio
 }
 
 /// Wall times of `run` up to the end of its work on the device, in milliseconds.
-absl::StatusOr<std::vector<double>> Time(Device& device, int warmup, int repeat,
+absl::StatusOr<std::vector<double>> Time(Device& device, const Options& options,
                                          const std::function<absl::Status()>& run) {
   std::vector<double> milliseconds;
-  for (int i = 0; i < warmup + repeat; ++i) {
+  for (int i = 0; i < options.warmup + options.repeat; ++i) {
     LTX_RETURN_IF_ERROR(device.Synchronize());
+    std::this_thread::sleep_for(std::chrono::milliseconds(options.pause_milliseconds));
     const Clock::time_point start = Clock::now();
     LTX_RETURN_IF_ERROR(run());
     LTX_RETURN_IF_ERROR(device.Synchronize());
     const std::chrono::duration<double, std::milli> took = Clock::now() - start;
-    if (i >= warmup) milliseconds.push_back(took.count());
+    if (i >= options.warmup) milliseconds.push_back(took.count());
   }
   return milliseconds;
 }
@@ -204,8 +207,7 @@ absl::Status AddFloor(Device& device, const checkpoint::ModelSet& files, const S
   LTX_ASSIGN_OR_RETURN(DitFloor floor,
                        DitFloor::Make(device, files.transformer, size, DTypeOf(options)));
   const auto run = [&] { return floor.Run(); };
-  LTX_ASSIGN_OR_RETURN(const std::vector<double> least,
-                       Time(device, options.warmup, options.repeat, run));
+  LTX_ASSIGN_OR_RETURN(const std::vector<double> least, Time(device, options, run));
   (*result)["floor_milliseconds"] = Summarize(least);
   (*result)["over_floor"] = milliseconds / Median(least);
   if (!options.trace) return absl::OkStatus();
@@ -220,8 +222,7 @@ absl::StatusOr<json> Measure(const std::string& name, const checkpoint::ModelSet
   const int64_t resident = device.ledger().Read().total.live_bytes;
   device.ledger().ResetPeaks();
   const auto run = [&] { return prepared.run().status(); };
-  LTX_ASSIGN_OR_RETURN(const std::vector<double> times,
-                       Time(device, options.warmup, options.repeat, run));
+  LTX_ASSIGN_OR_RETURN(const std::vector<double> times, Time(device, options, run));
   const MemoryLedger::Snapshot seen = device.ledger().Read();
   LTX_ASSIGN_OR_RETURN(const StageProjection projection, stage.Project(size));
   const double milliseconds = Median(times);
@@ -295,6 +296,7 @@ absl::StatusOr<json> Run(const Options& options, bool* complete) {
                  {"dtype", options.dtype},
                  {"scale", options.scale},
                  {"version", options.version},
+                 {"pause_milliseconds", options.pause_milliseconds},
                  {"stages", json::array()}};
   if (!options.load.empty()) {
     LTX_ASSIGN_OR_RETURN(result["load"],
@@ -377,6 +379,11 @@ int Main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--repeat", options.repeat, "Measured runs")
       ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--pause-ms", options.pause_milliseconds,
+                 "Idle milliseconds before each run: back to back, runs are slowed down by what "
+                 "power and temperature the device may keep up")
+      ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   app.add_flag("--floor", options.floor,
                "dit: also time the matrix products and attentions of one pass alone");

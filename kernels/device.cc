@@ -5,6 +5,40 @@
 #include "kernels/status_macros.h"
 
 namespace ltx {
+namespace {
+
+/// Each tensor as it is added.
+class OneByOne final : public Uploads {
+ public:
+  explicit OneByOne(Device* device) : device_(device) {}
+
+  absl::Status Add(std::shared_ptr<const ByteSource> source, const Tensor& tensor) override {
+    const int64_t size = source->size();
+    if (tensor.host_accessible() && tensor.num_bytes() == size) {
+      return source->Read(0, absl::MakeSpan(tensor.data<uint8_t>(), static_cast<size_t>(size)));
+    }
+    std::vector<uint8_t> bytes(static_cast<size_t>(size));
+    LTX_RETURN_IF_ERROR(source->Read(0, absl::MakeSpan(bytes)));
+    return device_->Upload(bytes, tensor);
+  }
+  absl::Status Finish() override { return absl::OkStatus(); }
+
+ private:
+  Device* const device_;
+};
+
+}  // namespace
+
+std::unique_ptr<Uploads> Device::StartUploads() { return std::make_unique<OneByOne>(this); }
+
+absl::StatusOr<Tensor> Device::NormInterleave(absl::Span<const Tensor> parts, float epsilon) {
+  std::vector<Tensor> normalized;
+  for (const Tensor& part : parts) {
+    LTX_ASSIGN_OR_RETURN(Tensor one, RmsNorm(part, Tensor(), epsilon));
+    normalized.push_back(std::move(one));
+  }
+  return Interleave(normalized);
+}
 
 absl::StatusOr<Tensor> Device::NormConv(Tensor x, const ConvWeight& weight,
                                         const ConvOptions& options, const NormConvOptions& around) {

@@ -16,6 +16,7 @@
 #include "kernels/op_types.h"
 #include "kernels/preparation.h"
 #include "kernels/tensor.h"
+#include "kernels/uploads.h"
 
 namespace ltx {
 
@@ -82,6 +83,9 @@ class Device {
   virtual absl::StatusOr<Tensor> Allocate(const Shape& shape, DType dtype, MemoryOwner owner) = 0;
   /// Copies `bytes` (tensor-sized, any alignment) into `tensor`.
   virtual absl::Status Upload(absl::Span<const uint8_t> bytes, const Tensor& tensor) = 0;
+  /// For many tensors in a row: their bytes may be on their way at the same time. Here one after
+  /// the other.
+  virtual std::unique_ptr<Uploads> StartUploads();
   /// Copies `tensor` out to `bytes` (tensor-sized); completes all work before it.
   virtual absl::Status Download(const Tensor& tensor, absl::Span<uint8_t> bytes) = 0;
   /// Overwrites *to with `from`; same shape and dtype.
@@ -113,8 +117,11 @@ class Device {
 
   // --- Matrix products and convolutions -------------------------------------------------------
 
+  /// Whether PrepareLinear keeps its operands as they are instead of copies.
+  virtual bool keeps_linear_operands() const { return false; }
   /// `weight` [N, K] f32 or bf16, `bias` [N] of the same dtype or undefined. The arguments may be
-  /// released afterwards.
+  /// released afterwards. Where keeps_linear_operands() is true they are not copied: allocate them
+  /// for `owner`, and do not change them any more.
   virtual absl::StatusOr<LinearWeight> PrepareLinear(const Tensor& weight, const Tensor& bias,
                                                      MemoryOwner owner) = 0;
   /// x [..., K] -> [..., N]; x must have the weight's dtype.
@@ -241,6 +248,8 @@ class Device {
                                             absl::Span<const int32_t> indices) = 0;
   /// L tensors [..., D] -> [..., D * L], element-major: out[..., d * L + l] = x_l[..., d].
   virtual absl::StatusOr<Tensor> Interleave(absl::Span<const Tensor> parts) = 0;
+  /// Interleave of the RmsNorm of every part, without weights.
+  virtual absl::StatusOr<Tensor> NormInterleave(absl::Span<const Tensor> parts, float epsilon);
   /// [B, T, H, W, C p1 p2 p3] -> [B, T p1, H p2, W p3, C], input channel
   /// ((c p1 + i1) p2 + i2) p3 + i3; `drop_first_frame` leaves out output frame 0.
   virtual absl::StatusOr<Tensor> DepthToSpace(const Tensor& x, const std::array<int, 3>& factors,

@@ -68,6 +68,11 @@ absl::StatusOr<Tensor> CopyForOwner(Device& device, const Tensor& tensor, Memory
   return copy;
 }
 
+absl::StatusOr<Tensor> LinearOperand(Device& device, const Tensor& tensor, MemoryOwner owner) {
+  if (!device.keeps_linear_operands()) return tensor;
+  return CopyForOwner(device, tensor, owner);
+}
+
 absl::StatusOr<HostBytes> HostBytes::Of(Device& device, Tensor tensor) {
   HostBytes host;
   const auto size = static_cast<size_t>(tensor.num_bytes());

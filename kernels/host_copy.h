@@ -37,6 +37,9 @@ absl::StatusOr<Tensor> ZeroTensor(Device& device, const Shape& shape, DType dtyp
 /// A copy of a tensor under another owner, made by the device: for results of operations, which
 /// count as activations, that are kept.
 absl::StatusOr<Tensor> CopyForOwner(Device& device, const Tensor& tensor, MemoryOwner owner);
+/// A result of operations as an operand of Device::PrepareLinear for `owner`: its copy for that
+/// owner where the device keeps operands.
+absl::StatusOr<Tensor> LinearOperand(Device& device, const Tensor& tensor, MemoryOwner owner);
 /// The bytes of a tensor where the host can read them: in place if the host reaches its memory,
 /// else a copy, after which the tensor is no longer held.
 class HostBytes {

@@ -64,7 +64,7 @@ class ShapeRecording final : public Recording {
   const std::shared_ptr<cuda::MemoryPool> pool_;
 };
 
-/// Weights as the device keeps them: an unpacked copy, and the bias in f32.
+/// Weights as the device keeps them: as they came, or an unpacked copy with the bias in f32.
 class BookedWeight final : public PreparedWeight {
  public:
   BookedWeight(Tensor weight, Tensor bias) : weight_(std::move(weight)), bias_(std::move(bias)) {}
@@ -162,6 +162,10 @@ absl::StatusOr<LinearWeight> ShapeDevice::PrepareLinear(const Tensor& weight, co
   LinearWeight result;
   result.out_features = weight.dim(0);
   result.in_features = weight.dim(1);
+  if (keeps_linear_operands()) {
+    result.prepared = std::make_shared<BookedWeight>(weight, bias);
+    return result;
+  }
   LTX_ASSIGN_OR_RETURN(result.prepared, Book(*this, weight, bias, owner));
   return result;
 }
@@ -446,10 +450,20 @@ absl::StatusOr<Tensor> ShapeDevice::GatherRows(const Tensor& table,
 }
 
 absl::StatusOr<Tensor> ShapeDevice::Interleave(absl::Span<const Tensor> parts) {
-  if (parts.empty()) return absl::InternalError("Interleave: needs at least one part");
-  Shape shape = parts[0].shape();
-  shape.set_dim(-1, shape.dim(-1) * static_cast<int64_t>(parts.size()));
+  LTX_ASSIGN_OR_RETURN(const Shape shape, InterleaveShape(parts));
   return Result(shape, parts[0].dtype());
+}
+
+absl::StatusOr<Tensor> ShapeDevice::NormInterleave(absl::Span<const Tensor> parts, float epsilon) {
+  LTX_ASSIGN_OR_RETURN(const Shape shape, InterleaveShape(parts));
+  NormInterleaveSize size;
+  size.parts = static_cast<int64_t>(parts.size());
+  size.rows = parts[0].shape().num_rows();
+  size.width = parts[0].dim(-1);
+  size.dtype = parts[0].dtype();
+  const std::optional<int64_t> scratch = op_scratch().NormInterleave(size);
+  if (!scratch.has_value()) return Device::NormInterleave(parts, epsilon);
+  return Result(shape, size.dtype, *scratch);
 }
 
 absl::StatusOr<Tensor> ShapeDevice::DepthToSpace(const Tensor& x, const std::array<int, 3>& factors,

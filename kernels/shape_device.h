@@ -78,6 +78,7 @@ class ShapeDevice : public Device {
       absl::FunctionRef<absl::Status()> work) override;
   absl::Status Replay(const Recording& recording) override;
 
+  bool keeps_linear_operands() const override { return modelled_->keeps_linear_operands(); }
   absl::StatusOr<LinearWeight> PrepareLinear(const Tensor& weight, const Tensor& bias,
                                              MemoryOwner owner) override;
   absl::StatusOr<Tensor> Linear(const Tensor& x, const LinearWeight& weight,
@@ -140,6 +141,7 @@ class ShapeDevice : public Device {
   absl::StatusOr<Tensor> GatherRows(const Tensor& table,
                                     absl::Span<const int32_t> indices) override;
   absl::StatusOr<Tensor> Interleave(absl::Span<const Tensor> parts) override;
+  absl::StatusOr<Tensor> NormInterleave(absl::Span<const Tensor> parts, float epsilon) override;
   absl::StatusOr<Tensor> DepthToSpace(const Tensor& x, const std::array<int, 3>& factors,
                                       bool drop_first_frame) override;
   absl::StatusOr<Tensor> UpsampleNearest2x(const Tensor& x) override;

@@ -55,7 +55,7 @@ class FileDescriptor {
   const int fd_;
 };
 
-/// A read-only private mapping of a whole file.
+/// A file that is open for reading, with a read-only private mapping of the whole.
 class Mapping {
  public:
   Mapping() = default;
@@ -69,12 +69,12 @@ class Mapping {
   absl::Status Open(const std::string& path) {
     if (path.empty()) return absl::NotFoundError("the path of a safetensors file is empty");
     // Without O_NONBLOCK, opening a named pipe would wait for its writer.
-    const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-    if (file.get() < 0) {
+    file_.emplace(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    if (file_->get() < 0) {
       return absl::NotFoundError(absl::StrCat(path, ": cannot open: ", std::strerror(errno)));
     }
     struct stat info = {};
-    if (fstat(file.get(), &info) != 0) {
+    if (fstat(file_->get(), &info) != 0) {
       return absl::NotFoundError(absl::StrCat(path, ": cannot stat: ", std::strerror(errno)));
     }
     if (!S_ISREG(info.st_mode)) {
@@ -82,7 +82,7 @@ class Mapping {
     }
     size_ = static_cast<size_t>(info.st_size);
     if (size_ == 0) return absl::OkStatus();
-    void* const address = mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.get(), 0);
+    void* const address = mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file_->get(), 0);
     if (address == MAP_FAILED) {
       return absl::NotFoundError(absl::StrCat(path, ": cannot map: ", std::strerror(errno)));
     }
@@ -94,7 +94,28 @@ class Mapping {
     return absl::MakeConstSpan(static_cast<const uint8_t*>(data_), data_ == nullptr ? 0 : size_);
   }
 
+  /// Reads [begin, begin + to.size()) of the file, not of the mapping; DATA_LOSS, without the path,
+  /// if it has not got them any more.
+  absl::Status Read(int64_t begin, absl::Span<uint8_t> to) const {
+    while (!to.empty()) {
+      const ssize_t count = pread(file_->get(), to.data(), to.size(), begin);
+      if (count < 0 && errno == EINTR) continue;
+      if (count < 0) {
+        return absl::DataLossError(
+            absl::StrCat("reading at byte ", begin, " failed: ", std::strerror(errno)));
+      }
+      if (count == 0) {
+        return absl::DataLossError(absl::StrCat("the file ends at byte ", begin, "; it had ", size_,
+                                                " bytes when it was opened"));
+      }
+      begin += count;
+      to.remove_prefix(static_cast<size_t>(count));
+    }
+    return absl::OkStatus();
+  }
+
  private:
+  std::optional<const FileDescriptor> file_;
   void* data_ = nullptr;
   size_t size_ = 0;
 };
@@ -304,7 +325,7 @@ absl::StatusOr<SafetensorsFile::Entry> CheckEntry(const RawEntry& raw,
 /// The file object together with what it maps.
 class MappedSafetensorsFile final : public SafetensorsFile {
  public:
-  absl::Status Read(const std::string& path) {
+  absl::Status ReadHeader(const std::string& path) {
     path_ = path;
     LTX_RETURN_IF_ERROR(mapping_.Open(path));
     const absl::Span<const uint8_t> bytes = mapping_.bytes();
@@ -329,6 +350,13 @@ class MappedSafetensorsFile final : public SafetensorsFile {
     }
     metadata_ = std::move(header.metadata);
     return ReadEntries(header.entries, bytes.subspan(kLengthBytes + header_bytes));
+  }
+
+  absl::Status Read(const Entry& entry, int64_t begin, absl::Span<uint8_t> to) const override {
+    const int64_t tensor = entry.bytes.data() - mapping_.bytes().data();
+    const absl::Status status = mapping_.Read(tensor + begin, to);
+    if (status.ok()) return status;
+    return absl::Status(status.code(), absl::StrCat(path_, ": ", status.message()));
   }
 
  private:
@@ -383,10 +411,16 @@ class MappedSafetensorsFile final : public SafetensorsFile {
 
 }  // namespace
 
+absl::Status SafetensorsFile::Read(const Entry& entry, int64_t begin,
+                                   absl::Span<uint8_t> to) const {
+  if (!to.empty()) std::memcpy(to.data(), entry.bytes.data() + begin, to.size());
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::shared_ptr<const SafetensorsFile>> SafetensorsFile::Open(
     const std::string& path) {
   auto file = std::make_shared<MappedSafetensorsFile>();
-  LTX_RETURN_IF_ERROR(file->Read(path));
+  LTX_RETURN_IF_ERROR(file->ReadHeader(path));
   return std::shared_ptr<const SafetensorsFile>(std::move(file));
 }
 

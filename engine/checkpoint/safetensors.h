@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
@@ -25,6 +26,12 @@ class SafetensorsFile {
     /// The data inside the mapping, valid while the file object lives.
     absl::Span<const uint8_t> bytes;
   };
+
+  /// Copies the bytes from `begin` on of a tensor of this file to `to`, which they must suffice
+  /// for, any number of threads at once. For data that is read once: it need not become part of the
+  /// mapping, which takes the system as long as the copy itself, and a file that has become shorter
+  /// since is DATA_LOSS, where the mapping would end the process.
+  virtual absl::Status Read(const Entry& entry, int64_t begin, absl::Span<uint8_t> to) const;
 
   /// NOT_FOUND if there is no such file, INVALID_ARGUMENT for anything wrong inside it.
   static absl::StatusOr<std::shared_ptr<const SafetensorsFile>> Open(const std::string& path);

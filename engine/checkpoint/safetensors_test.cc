@@ -62,6 +62,18 @@ TEST(SafetensorsFileTest, ReadsTensorsAndMetadata) {
   EXPECT_EQ((*file)->entries().find("e")->second.bytes.size(), 0);
 }
 
+TEST(SafetensorsFileTest, ReadsPiecesPastTheMapping) {
+  std::string data = GoodData();
+  for (size_t i = 0; i < data.size(); ++i) data[i] = static_cast<char>(i);
+  const auto file = OpenInMemory(SafetensorsBytes(kGoodHeader, data));
+  ASSERT_TRUE(file.ok()) << file.status();
+  const SafetensorsFile::Entry& b = (*file)->entries().find("b.c")->second;
+  std::vector<uint8_t> bytes(2);
+  ASSERT_TRUE((*file)->Read(b, 1, absl::MakeSpan(bytes)).ok());
+  EXPECT_THAT(bytes, ::testing::ElementsAre(25, 26));
+  ASSERT_TRUE((*file)->Read(b, 3, {}).ok());
+}
+
 TEST(SafetensorsFileTest, HeaderMayEndInSpaces) {
   const auto file = OpenBytes(SafetensorsBytes(absl::StrCat(kGoodHeader, "   \n"), GoodData()));
   EXPECT_TRUE(file.ok()) << file.status();

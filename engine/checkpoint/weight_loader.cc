@@ -31,7 +31,9 @@ WeightLoader::WeightLoader(Device* device, const WeightSet* weights, DType compu
       weights_(weights),
       compute_(compute),
       owner_(owner),
-      state_(std::make_shared<State>()) {}
+      state_(std::make_shared<State>()) {
+  state_->uploads = device->StartUploads();
+}
 
 WeightLoader WeightLoader::WithPatch(const WeightPatch* patch) const {
   WeightLoader patched = *this;
@@ -83,9 +85,16 @@ absl::StatusOr<const SafetensorsFile::Entry*> WeightLoader::Consume(absl::string
   return entry;
 }
 
-absl::Status WeightLoader::Fill(const SafetensorsFile::Entry& entry, const Tensor& tensor) {
+MemoryOwner WeightLoader::LinearOperandOwner() const {
+  return device_->keeps_linear_operands() ? owner_ : MemoryOwner::kWorkspace;
+}
+
+absl::Status WeightLoader::Fill(absl::string_view name, const SafetensorsFile::Entry& entry,
+                                const Tensor& tensor) {
   if (!device_->holds_data()) return absl::OkStatus();
-  if (entry.dtype == tensor.dtype()) return device_->Upload(entry.bytes, tensor);
+  if (entry.dtype == tensor.dtype()) {
+    return state_->uploads->Add(weights_->SourceOf(absl::StrCat(prefix_, name)), tensor);
+  }
   return UploadFloats(*device_, DecodeFloats(entry), tensor);
 }
 
@@ -93,7 +102,7 @@ absl::StatusOr<Tensor> WeightLoader::Convert(absl::string_view name, const Shape
                                              DType dtype, MemoryOwner owner) {
   LTX_ASSIGN_OR_RETURN(const SafetensorsFile::Entry* entry, Consume(name, shape));
   LTX_ASSIGN_OR_RETURN(Tensor tensor, device_->Allocate(shape, dtype, owner));
-  LTX_RETURN_IF_ERROR(Fill(*entry, tensor));
+  LTX_RETURN_IF_ERROR(Fill(name, *entry, tensor));
   return tensor;
 }
 
@@ -115,7 +124,7 @@ absl::StatusOr<Tensor> WeightLoader::Join(absl::Span<const std::string> names,
   for (size_t i = 0; i < names.size(); ++i) {
     const int64_t end = begin + (stacked ? 1 : shapes[i].dim(0));
     LTX_ASSIGN_OR_RETURN(const Tensor part, whole.Rows(begin, end));
-    LTX_RETURN_IF_ERROR(Fill(*entries[i], part));
+    LTX_RETURN_IF_ERROR(Fill(names[i], *entries[i], part));
     begin = end;
   }
   return whole;
@@ -205,7 +214,7 @@ absl::StatusOr<LinearWeight> WeightLoader::FusedLinear(absl::Span<const LinearPa
   LTX_ASSIGN_OR_RETURN(raw.weight, JoinedWeight(weights, weight_shapes));
   if (bias) {
     LTX_ASSIGN_OR_RETURN(raw.bias,
-                         Join(biases, bias_shapes, /*stacked=*/false, MemoryOwner::kWorkspace));
+                         Join(biases, bias_shapes, /*stacked=*/false, LinearOperandOwner()));
   }
   LTX_ASSIGN_OR_RETURN(LinearWeight weight, device_->PrepareLinear(raw.weight, raw.bias, owner_));
   if (pool_ != nullptr && patch_ == nullptr) pool_->Insert(key, weight);
@@ -216,14 +225,15 @@ absl::StatusOr<Tensor> WeightLoader::JoinedWeight(absl::Span<const std::string> 
                                                   absl::Span<const Shape> shapes) {
   if (std::none_of(names.begin(), names.end(),
                    [this](const std::string& name) { return IsPatched(name); })) {
-    return Join(names, shapes, /*stacked=*/false, MemoryOwner::kWorkspace);
+    return Join(names, shapes, /*stacked=*/false, LinearOperandOwner());
   }
   std::vector<Tensor> rows(names.size());
   for (size_t i = 0; i < names.size(); ++i) {
     LTX_ASSIGN_OR_RETURN(rows[i], PatchedWeight(names[i], shapes[i]));
   }
-  if (rows.size() == 1) return rows.front();
-  return device_->Concat(rows, 0);
+  if (rows.size() == 1) return LinearOperand(*device_, rows.front(), owner_);
+  LTX_ASSIGN_OR_RETURN(const Tensor joined, device_->Concat(rows, 0));
+  return LinearOperand(*device_, joined, owner_);
 }
 
 absl::StatusOr<ConvWeight> WeightLoader::Conv(absl::string_view module, int64_t in, int64_t out,
@@ -244,6 +254,8 @@ void WeightLoader::Ignore(absl::string_view pattern) {
   state_->ignored.push_back(absl::StrCat(prefix_, pattern));
 }
 
+absl::Status WeightLoader::FinishUploads() const { return state_->uploads->Finish(); }
+
 bool WeightLoader::IsIgnored(absl::string_view full_name) const {
   return std::any_of(
       state_->ignored.begin(), state_->ignored.end(),
@@ -263,7 +275,7 @@ absl::Status WeightLoader::CheckAllConsumed() const {
     if (!absl::StartsWith(name, prefix_) || state_->consumed.count(name) > 0) continue;
     if (!IsIgnored(name)) left.push_back(name);
   }
-  if (left.empty()) return absl::OkStatus();
+  if (left.empty()) return FinishUploads();
   const size_t shown = std::min(left.size(), kMaxNamesInMessage);
   return absl::InvalidArgumentError(absl::StrCat(
       weights_->PathOf(left.front()), ": ", left.size(),

@@ -23,8 +23,11 @@ namespace ltx::checkpoint {
 /// here and invisible to model code; stored forms that are not implemented are refused by name with
 /// UNIMPLEMENTED.
 ///
+/// Tensors may still be on their way to the device when they are handed out: operations on them
+/// wait, and CheckAllConsumed() or FinishUploads() ends a load.
+///
 /// Errors: NOT_FOUND for a missing tensor, INVALID_ARGUMENT for a wrong shape or dtype; both name
-/// file and tensor.
+/// file and tensor. DATA_LOSS for a file that cannot be read any more.
 class WeightLoader {
  public:
   /// `weights` must outlive the loader. `compute` is kF32 or kBF16.
@@ -80,8 +83,11 @@ class WeightLoader {
   /// ending in "*".
   void Ignore(absl::string_view pattern);
   /// INVALID_ARGUMENT listing the tensors (below this loader's prefix) that were neither asked for
-  /// nor ignored; INTERNAL for one that the patch names and nothing loaded as a linear weight.
+  /// nor ignored; INTERNAL for one that the patch names and nothing loaded as a linear weight. Else
+  /// FinishUploads(). The last step of a load.
   absl::Status CheckAllConsumed() const;
+  /// Waits until every tensor so far has been read from its file: the failure of one that has not.
+  absl::Status FinishUploads() const;
 
  private:
   struct State {
@@ -89,7 +95,10 @@ class WeightLoader {
     std::set<std::string, std::less<>> consumed;
     std::vector<std::string> ignored;
     std::set<std::string, std::less<>> patched;
+    std::unique_ptr<Uploads> uploads;
   };
+  /// The owner of an operand of PrepareLinear: a device either keeps it or copies it.
+  MemoryOwner LinearOperandOwner() const;
   bool IsIgnored(absl::string_view full_name) const;
   bool IsPatched(absl::string_view name) const;
   /// A linear weight, changed if the patch says so.
@@ -103,8 +112,9 @@ class WeightLoader {
   absl::StatusOr<const SafetensorsFile::Entry*> Consume(absl::string_view name, const Shape& shape);
   absl::StatusOr<Tensor> Convert(absl::string_view name, const Shape& shape, DType dtype,
                                  MemoryOwner owner);
-  /// Brings an entry into a tensor of its shape and any float dtype.
-  absl::Status Fill(const SafetensorsFile::Entry& entry, const Tensor& tensor);
+  /// Brings the entry of this name into a tensor of its shape and any float dtype.
+  absl::Status Fill(absl::string_view name, const SafetensorsFile::Entry& entry,
+                    const Tensor& tensor);
   /// Several tensors under another, whose first axis counts the rows (or, if `stacked`, the
   /// tensors) of all of them.
   absl::StatusOr<Tensor> Join(absl::Span<const std::string> names, absl::Span<const Shape> shapes,

@@ -1,12 +1,17 @@
 #include "engine/checkpoint/weight_loader.h"
 
+#include <filesystem>
+#include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "engine/checkpoint/test_files.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/cpu/cpu_device.h"
 #include "kernels/host_copy.h"
+#include "kernels/shape_device.h"
 
 namespace ltx::checkpoint {
 namespace {
@@ -176,6 +181,121 @@ TEST_F(WeightLoaderTest, AWrongShapeDoesNotCountAsUsed) {
   WeightLoader loader = Load(SafetensorsWriter().Floats("x", {1}, {1.0f}));
   EXPECT_FALSE(loader.Get("x", {2}).ok());
   EXPECT_FALSE(loader.CheckAllConsumed().ok());
+}
+
+TEST_F(WeightLoaderTest, AFileThatHasBecomeShorterIsDataLoss) {
+  SafetensorsWriter writer;
+  writer.Floats("a", {4096}, std::vector<float>(4096, 1.0f))
+      .Floats("b", {4096}, std::vector<float>(4096, 2.0f));
+  WeightLoader loader = Load(writer);
+  const std::string path = weights_.PathOf("a");
+  std::filesystem::resize_file(path, std::filesystem::file_size(path) - 5000);
+  EXPECT_EQ(Floats(loader.Get("a", {4096})), std::vector<float>(4096, 1.0f));
+  ExpectError(loader.Get("b", {4096}).status(), absl::StatusCode::kDataLoss, "the file ends at");
+}
+
+/// A device without elements that keeps the operands of linears, and takes uploads that it does at
+/// the end, or fails to.
+class LateDevice final : public ShapeDevice {
+ public:
+  using ShapeDevice::ShapeDevice;
+  bool holds_data() const override { return true; }
+  bool keeps_linear_operands() const override { return true; }
+  std::unique_ptr<Uploads> StartUploads() override { return std::make_unique<Late>(this); }
+
+  absl::Status outcome;
+  std::vector<std::vector<uint8_t>> uploaded;
+
+ private:
+  class Late final : public Uploads {
+   public:
+    explicit Late(LateDevice* device) : device_(device) {}
+    absl::Status Add(std::shared_ptr<const ByteSource> source, const Tensor& tensor) override {
+      EXPECT_EQ(source->size(), tensor.num_bytes());
+      sources_.push_back(std::move(source));
+      return absl::OkStatus();
+    }
+    absl::Status Finish() override {
+      for (const auto& source : sources_) {
+        std::vector<uint8_t> bytes(static_cast<size_t>(source->size()));
+        // In two pieces, the later one first.
+        const auto half = static_cast<int64_t>(bytes.size() / 2);
+        const auto whole = absl::MakeSpan(bytes);
+        EXPECT_TRUE(source->Read(half, whole.subspan(static_cast<size_t>(half))).ok());
+        EXPECT_TRUE(source->Read(0, whole.first(static_cast<size_t>(half))).ok());
+        device_->uploaded.push_back(std::move(bytes));
+      }
+      sources_.clear();
+      return device_->outcome;
+    }
+
+   private:
+    LateDevice* const device_;
+    std::vector<std::shared_ptr<const ByteSource>> sources_;
+  };
+};
+
+TEST_F(WeightLoaderTest, UploadsMayBeDoneAtTheEnd) {
+  LateDevice late(device_.get());
+  SafetensorsWriter writer;
+  writer.Raw("a", DType::kF32, {2}, "12345678").Raw("b", DType::kF32, {1}, "abcd");
+  Load(writer);
+  {
+    WeightLoader loader(&late, &weights_, DType::kF32, MemoryOwner::kWeightsDit);
+    ASSERT_TRUE(loader.Get("a", {2}).ok());
+    ASSERT_TRUE(loader.Get("b", {1}).ok());
+    // Sources keep the file open.
+    weights_ = WeightSet();
+    EXPECT_TRUE(late.uploaded.empty());
+    EXPECT_TRUE(loader.FinishUploads().ok());
+    const std::string a = "12345678";
+    const std::string b = "abcd";
+    EXPECT_THAT(late.uploaded, ElementsAre(std::vector<uint8_t>(a.begin(), a.end()),
+                                           std::vector<uint8_t>(b.begin(), b.end())));
+  }
+  Load(writer);
+  WeightLoader loader(&late, &weights_, DType::kF32, MemoryOwner::kWeightsDit);
+  late.outcome = absl::DataLossError("no disk");
+  ASSERT_TRUE(loader.Get("a", {2}).ok());
+  ASSERT_TRUE(loader.Get("b", {1}).ok());
+  EXPECT_EQ(loader.CheckAllConsumed(), absl::DataLossError("no disk"));
+}
+
+/// Changes one weight by an operation of the device.
+class Doubling final : public WeightPatch {
+ public:
+  std::vector<std::string> Names() const override { return {"v.weight"}; }
+  bool Changes(absl::string_view name) const override { return name == "v.weight"; }
+  absl::StatusOr<Tensor> Apply(Device& device, absl::string_view /*name*/,
+                               const Tensor& weight) const override {
+    return device.Scale(weight, 2.0f);
+  }
+};
+
+TEST_F(WeightLoaderTest, OperandsThatADeviceKeepsAreAllocatedOnce) {
+  LateDevice late(device_.get());
+  SafetensorsWriter writer;
+  writer.Floats("q.weight", {1, 2}, {1, 2})
+      .Floats("q.bias", {1}, {10})
+      .Floats("k.weight", {3, 2}, {3, 4, 5, 6, 7, 8})
+      .Floats("k.bias", {3}, {20, 30, 40})
+      .Floats("v.weight", {3, 2}, {3, 4, 5, 6, 7, 8})
+      .Floats("v.bias", {3}, {20, 30, 40});
+  Load(writer);
+  WeightLoader loader(&late, &weights_, DType::kF32, MemoryOwner::kWeightsDit);
+  const auto weights = [&] {
+    return late.ledger().Read().by_owner[static_cast<int>(MemoryOwner::kWeightsDit)].live_bytes;
+  };
+  const auto linear = loader.FusedLinear({{"q", 1}, {"k", 3}}, 2);
+  ASSERT_TRUE(linear.ok()) << linear.status();
+  EXPECT_EQ(weights(), 4 * (8 + 4));
+  EXPECT_EQ(late.ledger().Read().total.peak_bytes, weights());
+  // What a patch has made is copied for its owner.
+  const Doubling patch;
+  const auto patched = loader.WithPatch(&patch).FusedLinear({{"k", 3}, {"v", 3}}, 2);
+  ASSERT_TRUE(patched.ok()) << patched.status();
+  EXPECT_EQ(weights(), 4 * (8 + 4) + 4 * (12 + 6));
+  EXPECT_EQ(late.ledger().Read().total.live_bytes, weights());
 }
 
 }  // namespace

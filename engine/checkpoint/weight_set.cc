@@ -6,6 +6,25 @@
 #include "absl/strings/str_cat.h"
 
 namespace ltx::checkpoint {
+namespace {
+
+/// The bytes of one tensor of a file.
+class EntrySource final : public ByteSource {
+ public:
+  EntrySource(std::shared_ptr<const SafetensorsFile> file, const SafetensorsFile::Entry* entry)
+      : file_(std::move(file)), entry_(entry) {}
+
+  int64_t size() const override { return static_cast<int64_t>(entry_->bytes.size()); }
+  absl::Status Read(int64_t begin, absl::Span<uint8_t> to) const override {
+    return file_->Read(*entry_, begin, to);
+  }
+
+ private:
+  const std::shared_ptr<const SafetensorsFile> file_;
+  const SafetensorsFile::Entry* const entry_;
+};
+
+}  // namespace
 
 absl::Status WeightSet::Add(const std::shared_ptr<const SafetensorsFile>& file,
                             absl::string_view keep_prefix) {
@@ -26,6 +45,12 @@ absl::Status WeightSet::Add(const std::shared_ptr<const SafetensorsFile>& file,
 const SafetensorsFile::Entry* WeightSet::Find(absl::string_view name) const {
   const auto it = items_.find(name);
   return it == items_.end() ? nullptr : it->second.entry;
+}
+
+std::shared_ptr<const ByteSource> WeightSet::SourceOf(absl::string_view name) const {
+  const auto it = items_.find(name);
+  if (it == items_.end()) return nullptr;
+  return std::make_shared<EntrySource>(it->second.file, it->second.entry);
 }
 
 std::vector<std::string> WeightSet::Names() const {

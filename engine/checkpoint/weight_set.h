@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "engine/checkpoint/safetensors.h"
+#include "kernels/uploads.h"
 
 namespace ltx::checkpoint {
 
@@ -24,6 +25,8 @@ class WeightSet {
   /// nullptr if there is no such tensor.
   const SafetensorsFile::Entry* Find(absl::string_view name) const;
   bool Contains(absl::string_view name) const { return Find(name) != nullptr; }
+  /// The bytes of a tensor, whose file stays open with them; nullptr if there is no such tensor.
+  std::shared_ptr<const ByteSource> SourceOf(absl::string_view name) const;
   /// All names, sorted.
   std::vector<std::string> Names() const;
   /// For messages: the path of the file that `name` came from, or of the first file.

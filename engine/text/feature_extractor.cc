@@ -27,6 +27,7 @@ absl::StatusOr<LinearWeight> LoadScaled(WeightLoader& loader, const std::string&
   LTX_ASSIGN_OR_RETURN(const Tensor bias, loader.Get(module + ".bias", {out}));
   const double factor = std::sqrt(static_cast<double>(out) / static_cast<double>(hidden));
   LTX_ASSIGN_OR_RETURN(weight, device.Scale(weight, static_cast<float>(factor)));
+  LTX_ASSIGN_OR_RETURN(weight, LinearOperand(device, weight, loader.owner()));
   return device.PrepareLinear(weight, bias, loader.owner());
 }
 
@@ -78,11 +79,12 @@ absl::StatusOr<Tensor> FeatureExtractor::Normalize(absl::Span<const Tensor> stat
     return absl::InternalError(absl::StrCat("feature extractor: ", states.size(),
                                             " hidden states instead of ", num_states_));
   }
+  if (config_.form != FeatureExtractorConfig::Form::kV1) {
+    return device_->NormInterleave(states, kEpsilon);
+  }
   std::vector<Tensor> normalized;
   for (const Tensor& state : states) {
-    LTX_ASSIGN_OR_RETURN(Tensor part, config_.form == FeatureExtractorConfig::Form::kV1
-                                          ? CenterAndScale(state)
-                                          : device_->RmsNorm(state, Tensor(), kEpsilon));
+    LTX_ASSIGN_OR_RETURN(Tensor part, CenterAndScale(state));
     normalized.push_back(std::move(part));
   }
   return device_->Interleave(normalized);

@@ -33,6 +33,7 @@ absl::StatusOr<ChannelStatistics> ChannelStatistics::Load(checkpoint::WeightLoad
   LTX_ASSIGN_OR_RETURN(statistics.std_, loader.Get(kStd, Shape({channels})));
   loader.Ignore("channel");
   loader.Ignore("mean-of-stds*");
+  LTX_RETURN_IF_ERROR(loader.FinishUploads());
   return statistics;
 }
 

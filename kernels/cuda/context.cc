@@ -6,13 +6,12 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/allocation.h"
 #include "kernels/cuda/cuda_error.h"
+#include "kernels/cuda/gpu_checks.h"
 #include "kernels/status_macros.h"
 
 namespace ltx::cuda {
 namespace {
 
-/// bf16 products and asynchronous copies begin with Ampere.
-constexpr int kOldestMajor = 8;
 /// Segments for weights: 160 of them for a model of 40 GB, with a quarter of a gigabyte to spare at
 /// most.
 constexpr int64_t kLastingGrowth = int64_t{256} << 20;
@@ -67,6 +66,7 @@ CudaContext::CudaContext(int ordinal, DeviceMemory* memory)
 
 CudaContext::~CudaContext() {
   cudaSetDevice(ordinal_);
+  staging_.reset();
   for (cudaStream_t stream : streams_) {
     if (stream != nullptr) cudaStreamSynchronize(stream);
   }
@@ -85,11 +85,8 @@ absl::StatusOr<std::unique_ptr<CudaContext>> CudaContext::Create(int ordinal,
   LTX_RETURN_IF_ERROR(context->MakeCurrent());
   cudaDeviceProp& properties = context->properties_;
   LTX_RETURN_IF_CUDA_ERROR(cudaGetDeviceProperties(&properties, ordinal));
-  if (properties.major < kOldestMajor) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        context->name_, " (", properties.name, ") has compute capability ", properties.major, ".",
-        properties.minor, "; ", kOldestMajor, ".0 or newer is needed"));
-  }
+  LTX_RETURN_IF_ERROR(CheckCapability(absl::StrCat(context->name_, " (", properties.name, ")"),
+                                      properties.major, properties.minor));
   int least = 0;
   int greatest = 0;
   LTX_RETURN_IF_CUDA_ERROR(cudaDeviceGetStreamPriorityRange(&least, &greatest));
@@ -101,6 +98,7 @@ absl::StatusOr<std::unique_ptr<CudaContext>> CudaContext::Create(int ordinal,
         cudaEventCreateWithFlags(&context->events_[lane], cudaEventDisableTiming));
   }
   LTX_RETURN_IF_CUBLAS_ERROR(cublasLtCreate(&context->cublas_lt_));
+  LTX_ASSIGN_OR_RETURN(context->staging_, Staging::Create());
   return context;
 }
 
@@ -148,6 +146,7 @@ absl::Status CudaContext::Fork() {
     return absl::FailedPreconditionError("work is split into two lanes already");
   }
   LTX_RETURN_IF_ERROR(MakeCurrent());
+  staging_->Settle();
   LTX_RETURN_IF_CUDA_ERROR(cudaEventRecord(events_[kMainLane], streams_[kMainLane]));
   LTX_RETURN_IF_CUDA_ERROR(cudaStreamWaitEvent(streams_[kSideLane], events_[kMainLane]));
   for (MemoryPool* pool : {lasting_pool_.get(), TransientPool().get()}) {
@@ -158,6 +157,7 @@ absl::Status CudaContext::Fork() {
 }
 
 absl::Status CudaContext::Join() {
+  staging_->Settle();
   lane_.store(kMainLane, std::memory_order_relaxed);
   fork_.store(0, std::memory_order_relaxed);
   LTX_RETURN_IF_CUDA_ERROR(cudaEventRecord(events_[kSideLane], streams_[kSideLane]));

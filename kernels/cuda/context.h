@@ -19,6 +19,7 @@
 #include "absl/synchronization/mutex.h"
 #include "kernels/cuda/device_memory.h"
 #include "kernels/cuda/memory_pool.h"
+#include "kernels/cuda/staging.h"
 #include "kernels/memory_ledger.h"
 #include "kernels/tensor.h"
 
@@ -57,8 +58,15 @@ class CudaContext {
   const cudaDeviceProp& properties() const { return properties_; }
   MemoryLedger& ledger() { return ledger_; }
 
-  /// Where work is issued: the stream of the current lane.
-  cudaStream_t stream() const { return streams_[lane()]; }
+  /// Where work is issued: the stream of the current lane, behind the uploads that other threads
+  /// were to issue there.
+  cudaStream_t stream() const {
+    staging_->Settle();
+    return upload_stream();
+  }
+  /// The same stream for uploads, which do not wait for each other.
+  cudaStream_t upload_stream() const { return streams_[lane()]; }
+  Staging& staging() { return *staging_; }
   /// The lane of stream() as memory pools know it.
   MemoryPool::Lane lane() const { return lane_.load(std::memory_order_relaxed); }
 
@@ -66,7 +74,10 @@ class CudaContext {
   /// FAILED_PRECONDITION if it is forked already.
   absl::Status Fork();
   /// Work goes to the side lane from now on.
-  void UseSideLane() { lane_.store(kSideLane, std::memory_order_relaxed); }
+  void UseSideLane() {
+    staging_->Settle();
+    lane_.store(kSideLane, std::memory_order_relaxed);
+  }
   /// Work goes to the main lane, which waits for the side lane.
   absl::Status Join();
 
@@ -130,6 +141,7 @@ class CudaContext {
   absl::Mutex deferred_mutex_;
   std::vector<DeferredGive> deferred_ ABSL_GUARDED_BY(deferred_mutex_);
   cublasLtHandle_t cublas_lt_ = nullptr;
+  std::unique_ptr<Staging> staging_;
 };
 
 }  // namespace ltx::cuda

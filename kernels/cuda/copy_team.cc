@@ -1,6 +1,7 @@
 #include "kernels/cuda/copy_team.h"
 
 #include <chrono>
+#include <utility>
 
 namespace ltx::cuda {
 namespace {
@@ -8,7 +9,7 @@ namespace {
 /// How long a helper waits awake: the tensors of a model follow each other within it, requests do
 /// not.
 constexpr std::chrono::microseconds kAwake(300);
-/// Looks at the job counter between two at the clock.
+/// Looks at the counter of pieces between two at the clock.
 constexpr int kLooks = 64;
 
 void Pause() {
@@ -26,6 +27,7 @@ CopyTeam::CopyTeam(int members) {
 }
 
 CopyTeam::~CopyTeam() {
+  Finish();
   {
     absl::MutexLock lock(&mutex_);
     ended_ = true;
@@ -34,58 +36,64 @@ CopyTeam::~CopyTeam() {
   for (std::thread& helper : helpers_) helper.join();
 }
 
-void CopyTeam::Share(int member, int64_t pieces, Work work) {
-  for (int64_t piece = next_piece_++; piece < pieces; piece = next_piece_++) work(member, piece);
+void CopyTeam::Post(int64_t pieces, Work work) {
+  if (pieces == 0) return;
+  auto job = std::make_shared<Job>(pieces, std::move(work));
+  unfinished_ += pieces;
+  absl::MutexLock lock(&mutex_);
+  jobs_.push_back(std::move(job));
+  open_ += pieces;
+  changed_.SignalAll();
 }
 
-void CopyTeam::Run(int64_t pieces, Work work) {
+bool CopyTeam::DoPiece(int member) {
+  std::shared_ptr<Job> job;
+  int64_t piece = 0;
   {
     absl::MutexLock lock(&mutex_);
-    work_ = &work;
-    pieces_ = pieces;
-    next_piece_ = 0;
-    ++job_;
-    changed_.SignalAll();
+    if (jobs_.empty()) return false;
+    job = jobs_.front();
+    piece = job->next++;
+    if (job->next == job->pieces) jobs_.pop_front();
+    --open_;
   }
-  Share(0, pieces, work);
-  {
-    absl::MutexLock lock(&mutex_);
-    work_ = nullptr;
-  }
-  // All pieces are taken, so those who joined are at their last one.
-  while (joined_.load(std::memory_order_acquire) > 0) Pause();
+  job->work(member, piece);
+  // Whoever is last lets go of what the work holds.
+  if (--job->left == 0) job->work = nullptr;
+  --unfinished_;
+  return true;
 }
 
-bool CopyTeam::AwaitJob(uint64_t seen) {
+void CopyTeam::Finish() {
+  while (DoPiece(0)) {
+  }
+  // All pieces are taken, so the others are at their last one.
+  while (unfinished_ > 0) Pause();
+}
+
+void CopyTeam::Run(int64_t pieces, absl::FunctionRef<void(int, int64_t)> work) {
+  Post(pieces, work);
+  Finish();
+}
+
+bool CopyTeam::AwaitPiece() {
   const auto end = std::chrono::steady_clock::now() + kAwake;
   do {
     for (int i = 0; i < kLooks; ++i) {
       if (ended_) return false;
-      if (job_.load(std::memory_order_acquire) != seen) return true;
+      if (open_ > 0) return true;
       Pause();
     }
   } while (std::chrono::steady_clock::now() < end);
   absl::MutexLock lock(&mutex_);
-  while (job_ == seen && !ended_) changed_.Wait(&mutex_);
+  while (open_ == 0 && !ended_) changed_.Wait(&mutex_);
   return !ended_;
 }
 
 void CopyTeam::Help(int member) {
-  uint64_t seen = 0;
-  while (AwaitJob(seen)) {
-    const Work* work = nullptr;
-    int64_t pieces = 0;
-    {
-      absl::MutexLock lock(&mutex_);
-      seen = job_;
-      work = work_;
-      pieces = pieces_;
-      // The job may be over already.
-      if (work != nullptr) ++joined_;
+  while (AwaitPiece()) {
+    while (DoPiece(member)) {
     }
-    if (work == nullptr) continue;
-    Share(member, pieces, *work);
-    joined_.fetch_sub(1, std::memory_order_release);
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -53,6 +54,54 @@ TEST(CopyTeamTest, OneMemberIsTheCaller) {
     sum += static_cast<int>(piece);
   });
   EXPECT_EQ(sum, 10);
+}
+
+TEST(CopyTeamTest, PostedJobsAreBegunInOrderAndDoneAtFinish) {
+  for (const int members : {1, 2, 5}) {
+    CopyTeam team(members);
+    for (int round = 0; round < 200; ++round) {
+      std::vector<std::vector<int>> done;
+      for (int job = 0; job < 20; ++job) done.emplace_back((round + job) % 7, 0);
+      std::atomic<int> begun{0};
+      for (int job = 0; job < 20; ++job) {
+        team.Post(static_cast<int64_t>(done[job].size()), [&, job](int /*member*/, int64_t piece) {
+          // At most as many pieces of earlier jobs are still at work as there are other members.
+          int before = 0;
+          for (int earlier = 0; earlier < job; ++earlier)
+            before += static_cast<int>(done[earlier].size());
+          EXPECT_GE(begun + members - 1, before);
+          ++begun;
+          ++done[job][piece];
+        });
+      }
+      team.Finish();
+      for (int job = 0; job < 20; ++job) {
+        EXPECT_EQ(done[job], std::vector<int>(done[job].size(), 1)) << round << " " << job;
+      }
+    }
+  }
+}
+
+TEST(CopyTeamTest, HelpersStartOnWhatIsPostedWithoutFinish) {
+  CopyTeam team(2);
+  std::atomic<int> sum{0};
+  team.Post(8, [&](int member, int64_t /*piece*/) {
+    EXPECT_EQ(member, 1);
+    ++sum;
+  });
+  while (sum < 8) std::this_thread::yield();
+  team.Finish();
+  EXPECT_EQ(sum, 8);
+}
+
+TEST(CopyTeamTest, WhatTheWorkHoldsIsReleasedByFinish) {
+  CopyTeam team(4);
+  for (int round = 0; round < 500; ++round) {
+    const auto held = std::make_shared<int>(round);
+    for (int job = 0; job < 3; ++job) team.Post(4, [held](int, int64_t) {});
+    team.Finish();
+    EXPECT_EQ(held.use_count(), 1) << round;
+  }
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "kernels/cuda/batched_product.h"
 #include "kernels/cuda/cuda_error.h"
 #include "kernels/cuda/cudnn_attention.h"
+#include "kernels/cuda/gpu_checks.h"
 #include "kernels/cuda/linear_plans.h"
 #include "kernels/cuda/op_scratch.h"
 #include "kernels/status_macros.h"
@@ -16,7 +17,6 @@ absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Create(const CudaDeviceO
   LTX_ASSIGN_OR_RETURN(std::unique_ptr<CudaContext> context,
                        CudaContext::Create(options.ordinal, options.memory));
   auto device = absl::WrapUnique(new CudaDevice(std::move(context)));
-  LTX_ASSIGN_OR_RETURN(device->staging_, Staging::Create());
   LTX_ASSIGN_OR_RETURN(device->cudnn_attention_, CudnnAttention::Create());
   device->op_scratch_ = std::make_unique<CudaOpScratch>(
       device->context_.get(), device->linear_plans_.get(), device->batched_products_.get(),

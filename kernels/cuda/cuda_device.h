@@ -8,7 +8,6 @@
 #include "kernels/cuda/context.h"
 #include "kernels/cuda/recording.h"
 #include "kernels/cuda/row_kernels.h"
-#include "kernels/cuda/staging.h"
 #include "kernels/device.h"
 
 namespace ltx::cuda {
@@ -51,6 +50,7 @@ class CudaDevice final : public Device {
   // cuda_device_memory.cc
   absl::StatusOr<Tensor> Allocate(const Shape& shape, DType dtype, MemoryOwner owner) override;
   absl::Status Upload(absl::Span<const uint8_t> bytes, const Tensor& tensor) override;
+  std::unique_ptr<Uploads> StartUploads() override;
   absl::Status Download(const Tensor& tensor, absl::Span<uint8_t> bytes) override;
   absl::Status Copy(const Tensor& from, Tensor* to) override;
   absl::Status Synchronize() override;
@@ -62,6 +62,7 @@ class CudaDevice final : public Device {
   absl::Status Replay(const Recording& recording) override;
 
   // cuda_device_linear.cc
+  bool keeps_linear_operands() const override { return true; }
   absl::StatusOr<LinearWeight> PrepareLinear(const Tensor& weight, const Tensor& bias,
                                              MemoryOwner owner) override;
   absl::StatusOr<Tensor> Linear(const Tensor& x, const LinearWeight& weight,
@@ -134,6 +135,7 @@ class CudaDevice final : public Device {
   absl::StatusOr<Tensor> GatherRows(const Tensor& table,
                                     absl::Span<const int32_t> indices) override;
   absl::StatusOr<Tensor> Interleave(absl::Span<const Tensor> parts) override;
+  absl::StatusOr<Tensor> NormInterleave(absl::Span<const Tensor> parts, float epsilon) override;
   absl::StatusOr<Tensor> DepthToSpace(const Tensor& x, const std::array<int, 3>& factors,
                                       bool drop_first_frame) override;
   absl::StatusOr<Tensor> UpsampleNearest2x(const Tensor& x) override;
@@ -189,7 +191,6 @@ class CudaDevice final : public Device {
   const std::unique_ptr<BatchedProducts> batched_products_;
   std::unique_ptr<CudnnAttention> cudnn_attention_;
   std::unique_ptr<const OpScratch> op_scratch_;
-  std::unique_ptr<Staging> staging_;
 };
 
 }  // namespace ltx::cuda

@@ -1,3 +1,5 @@
+#include <vector>
+
 #include "absl/hash/hash.h"
 #include "kernels/cuda/attention_task.h"
 #include "kernels/cuda/batched_product.h"
@@ -202,9 +204,14 @@ absl::Status CudaDevice::NormRopeInPlace(absl::Span<const NormRopePart> parts) {
     LTX_RETURN_IF_ERROR(CheckNormRope("NormRopeInPlace", part.x, part.options));
   }
   LTX_RETURN_IF_ERROR(context_->MakeCurrent());
-  for (const NormRopePart& part : parts) {
-    LTX_RETURN_IF_CUDA_ERROR(
-        LaunchNormRope(TaskFor(part.x, part.x, part.options), context_->stream()));
+  std::vector<NormRopeTask> tasks;
+  for (const NormRopePart& part : parts) tasks.push_back(TaskFor(part.x, part.x, part.options));
+  if (tasks.size() == 2) {
+    LTX_RETURN_IF_CUDA_ERROR(LaunchNormRopePair(tasks[0], tasks[1], context_->stream()));
+    return absl::OkStatus();
+  }
+  for (const NormRopeTask& task : tasks) {
+    LTX_RETURN_IF_CUDA_ERROR(LaunchNormRope(task, context_->stream()));
   }
   return absl::OkStatus();
 }

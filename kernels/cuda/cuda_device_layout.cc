@@ -98,8 +98,8 @@ absl::StatusOr<Tensor> CudaDevice::Interleave(absl::Span<const Tensor> parts) {
   const auto count = static_cast<int64_t>(parts.size());
   for (int64_t first = 0; first < count; first += kMaxInterleaveParts) {
     const int64_t some = std::min<int64_t>(kMaxInterleaveParts, count - first);
-    std::array<const void*, kMaxInterleaveParts> pointers{};
-    for (int64_t i = 0; i < some; ++i) pointers[i] = parts[first + i].raw();
+    InterleaveParts pointers;
+    for (int64_t i = 0; i < some; ++i) pointers.of[i] = parts[first + i].raw();
     LaunchInterleave(pointers, static_cast<int>(some), parts[0].num_elements(), SizeOf(y.dtype()),
                      count, first, y.raw(), context_->stream());
   }

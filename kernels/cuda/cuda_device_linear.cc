@@ -10,13 +10,15 @@
 #include "kernels/cuda/fill_rows.h"
 #include "kernels/cuda/linear_plans.h"
 #include "kernels/cuda/op_scratch.h"
+#include "kernels/host_copy.h"
 #include "kernels/operand_check.h"
 #include "kernels/status_macros.h"
 
 namespace ltx::cuda {
 namespace {
 
-/// A weight [N, K] and its bias as they came.
+/// A weight [N, K] and its bias, the caller's own tensors or copies where those begin at an odd
+/// address.
 class DenseLinear final : public PreparedWeight {
  public:
   DType dtype = DType::kF32;
@@ -36,9 +38,12 @@ std::optional<Epilogue> EpilogueFor(DType dtype, bool bias, Activation activatio
   return std::nullopt;
 }
 
-/// The largest power of two up to 256 that divides the address.
+/// The most that cuBLASLt's kernels make use of, and what it is told of weights.
+constexpr uint32_t kBestAlignment = 256;
+
+/// The largest power of two up to kBestAlignment that divides the address.
 uint32_t AlignmentOf(const void* address) {
-  const auto bits = reinterpret_cast<uintptr_t>(address) | 256u;
+  const auto bits = reinterpret_cast<uintptr_t>(address) | kBestAlignment;
   return static_cast<uint32_t>(bits & (~bits + 1));
 }
 
@@ -49,16 +54,14 @@ absl::StatusOr<LinearWeight> CudaDevice::PrepareLinear(const Tensor& weight, con
   LTX_RETURN_IF_ERROR(CheckLinearWeight(weight, bias));
   auto prepared = std::make_shared<DenseLinear>();
   prepared->dtype = weight.dtype();
-  const auto copy = [&](const Tensor& from, Tensor* to) -> absl::Status {
-    LTX_ASSIGN_OR_RETURN(*to, Allocate(from.shape(), from.dtype(), owner));
-    if (from.num_bytes() == 0) return absl::OkStatus();
-    LTX_RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(to->raw(), from.raw(),
-                                             static_cast<size_t>(from.num_bytes()),
-                                             cudaMemcpyDeviceToDevice, context_->stream()));
-    return absl::OkStatus();
+  const auto keep = [&](const Tensor& operand) -> absl::StatusOr<Tensor> {
+    if (AlignmentOf(operand.raw()) == kBestAlignment) return operand;
+    return CopyForOwner(*this, operand, owner);
   };
-  LTX_RETURN_IF_ERROR(copy(weight, &prepared->weight));
-  if (bias.defined()) LTX_RETURN_IF_ERROR(copy(bias, &prepared->bias));
+  LTX_ASSIGN_OR_RETURN(prepared->weight, keep(weight));
+  if (bias.defined()) {
+    LTX_ASSIGN_OR_RETURN(prepared->bias, keep(bias));
+  }
   LinearWeight result;
   result.prepared = std::move(prepared);
   result.in_features = weight.dim(1);

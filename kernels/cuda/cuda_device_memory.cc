@@ -1,6 +1,7 @@
 #include "kernels/allocation.h"
 #include "kernels/cuda/cuda_device.h"
 #include "kernels/cuda/cuda_error.h"
+#include "kernels/cuda/staged_uploads.h"
 #include "kernels/status_macros.h"
 
 namespace ltx::cuda {
@@ -12,13 +13,17 @@ absl::StatusOr<Tensor> CudaDevice::Allocate(const Shape& shape, DType dtype, Mem
 absl::Status CudaDevice::Upload(absl::Span<const uint8_t> bytes, const Tensor& tensor) {
   LTX_RETURN_IF_ERROR(CheckTransfer("upload", tensor, bytes.size()));
   LTX_RETURN_IF_ERROR(context_->MakeCurrent());
-  return staging_->Upload(bytes, tensor.raw(), context_->stream());
+  return context_->staging().Upload(bytes, tensor.raw(), context_->stream());
+}
+
+std::unique_ptr<Uploads> CudaDevice::StartUploads() {
+  return std::make_unique<StagedUploads>(context_.get());
 }
 
 absl::Status CudaDevice::Download(const Tensor& tensor, absl::Span<uint8_t> bytes) {
   LTX_RETURN_IF_ERROR(CheckTransfer("download", tensor, bytes.size()));
   LTX_RETURN_IF_ERROR(context_->MakeCurrent());
-  return staging_->Download(tensor.raw(), bytes, context_->stream());
+  return context_->staging().Download(tensor.raw(), bytes, context_->stream());
 }
 
 absl::Status CudaDevice::Copy(const Tensor& from, Tensor* to) {

@@ -1,3 +1,4 @@
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -5,9 +6,11 @@
 #include "kernels/cuda/cuda_device.h"
 #include "kernels/cuda/cuda_error.h"
 #include "kernels/cuda/group_norm_kernels.h"
+#include "kernels/cuda/norm_interleave.h"
 #include "kernels/cuda/op_scratch.h"
 #include "kernels/cuda/residual_norm.h"
 #include "kernels/cuda/row_kernels.h"
+#include "kernels/layout_shapes.h"
 #include "kernels/op_check.h"
 #include "kernels/status_macros.h"
 
@@ -55,6 +58,36 @@ absl::StatusOr<Tensor> CudaDevice::RmsNorm(const Tensor& x, const Tensor& weight
   task.activation = activation;
   LTX_RETURN_IF_CUDA_ERROR(LaunchRowNorm(task, context_->stream()));
   return y;
+}
+
+absl::StatusOr<Tensor> CudaDevice::NormInterleave(absl::Span<const Tensor> parts, float epsilon) {
+  LTX_ASSIGN_OR_RETURN(const Shape shape, InterleaveShape(parts));
+  LTX_RETURN_IF_ERROR(CheckFloat("NormInterleave", parts[0], 1));
+  NormInterleaveTask task;
+  task.rows = parts[0].shape().num_rows();
+  task.width = parts[0].dim(-1);
+  task.dtype = parts[0].dtype();
+  task.epsilon = epsilon;
+  const auto count = static_cast<int64_t>(parts.size());
+  if (!CanNormInterleave(count, task.width, task.dtype)) {
+    return Device::NormInterleave(parts, epsilon);
+  }
+  task.count = static_cast<int>(count);
+  for (int i = 0; i < task.count; ++i) task.parts.of[i] = parts[i].raw();
+  LTX_ASSIGN_OR_RETURN(Tensor y, Allocate(shape, task.dtype, MemoryOwner::kActivations));
+  LTX_ASSIGN_OR_RETURN(const Tensor factors,
+                       Allocate({count, task.rows}, DType::kF32, MemoryOwner::kWorkspace));
+  task.factors = factors.data<float>();
+  task.to = y.raw();
+  if (!LaunchNormInterleave(task, context_->stream())) {
+    return Device::NormInterleave(parts, epsilon);
+  }
+  return Launched("NormInterleave", y);
+}
+
+std::optional<int64_t> CudaOpScratch::NormInterleave(const NormInterleaveSize& size) const {
+  if (!CanNormInterleave(size.parts, size.width, size.dtype)) return std::nullopt;
+  return size.parts * size.rows * SizeOf(DType::kF32);
 }
 
 absl::StatusOr<Tensor> CudaDevice::ModulateRows(absl::string_view operation, const Tensor& x,

@@ -1,5 +1,7 @@
 #include "kernels/cuda/cuda_error.h"
 
+#include <string>
+
 #include "absl/strings/str_cat.h"
 
 namespace ltx::cuda {
@@ -25,10 +27,6 @@ absl::Status CublasStatus(cublasStatus_t status, absl::string_view call) {
   if (status == CUBLAS_STATUS_ALLOC_FAILED) return absl::ResourceExhaustedError(message);
   if (status == CUBLAS_STATUS_NOT_SUPPORTED) return absl::UnimplementedError(message);
   return absl::InternalError(message);
-}
-
-std::string CudaVersionText(int version) {
-  return absl::StrCat(version / 1000, ".", version % 1000 / 10);
 }
 
 }  // namespace ltx::cuda

@@ -4,8 +4,6 @@
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>
 
-#include <string>
-
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 
@@ -17,9 +15,6 @@ namespace ltx::cuda {
 
 absl::Status CudaStatus(cudaError_t error, absl::string_view call);
 absl::Status CublasStatus(cublasStatus_t status, absl::string_view call);
-
-/// "13.0" of 13000, the way in which driver and runtime tell their versions.
-std::string CudaVersionText(int version);
 
 }  // namespace ltx::cuda
 

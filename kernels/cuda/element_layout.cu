@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "kernels/cuda/interleave_tile.cuh"
 #include "kernels/cuda/layout.h"
 #include "kernels/cuda/row_copy.cuh"
 #include "kernels/dispatch_width.h"
@@ -195,86 +196,22 @@ bool FillsTiles(int64_t lines, int64_t last) {
   return std::min(lines, kEdge) * std::min(last, kEdge) * 4 >= kEdge * kEdge;
 }
 
-struct Parts {
-  const void* of[kMaxInterleaveParts];
+/// Elements as they are.
+struct Unchanged {
+  __device__ auto At(int /*part*/, int64_t /*index*/) const {
+    return [](auto value) { return value; };
+  }
 };
 
 template <typename T>
 __global__ void __launch_bounds__(kMapThreads)
-    InterleaveKernel(Parts parts, int64_t parts_count, int64_t total, int64_t stride,
+    InterleaveKernel(InterleaveParts parts, int64_t parts_count, int64_t total, int64_t stride,
                      int64_t offset, T* to) {
   const int64_t i = int64_t{blockIdx.x} * kMapThreads + threadIdx.x;
   if (i >= total) return;
   const Division at = Divide(i, parts_count);
   to[at.quotient * stride + offset + at.remainder] =
       static_cast<const T*>(parts.of[at.remainder])[at.quotient];
-}
-
-/// Shared memory of one block of InterleaveTileKernel.
-constexpr int64_t kInterleaveTileBytes = 32768;
-/// Elements of each part that a tile has, at least, for its reads to be worth it.
-constexpr int64_t kLeastInterleaveRow = 32;
-
-/// A block takes `row` elements of every part: it reads each part's as they lie and writes all of
-/// them as they lie in the result. Rows are `pitch` apart in shared memory, an odd number of words.
-template <typename T>
-__global__ void __launch_bounds__(kMapThreads)
-    InterleaveTileKernel(const __grid_constant__ Parts parts, int count, int64_t elements, int row,
-                         int pitch, T* to) {
-  constexpr int kCount = kPacketSize<T>;
-  __shared__ T values[kInterleaveTileBytes / sizeof(T)];
-  const int64_t begin = int64_t{blockIdx.x} * row;
-  const auto here = static_cast<int>(min(int64_t{row}, elements - begin));
-  const int packets = (here + kCount - 1) / kCount;
-  for (int i = static_cast<int>(threadIdx.x); i < count * packets; i += kMapThreads) {
-    const int part = i / packets;
-    const int at = i % packets * kCount;
-    const T* const from = static_cast<const T*>(parts.of[part]) + begin + at;
-    T* const kept = values + part * pitch + at;
-    if (at + kCount <= here) {
-      const auto packet = *reinterpret_cast<const Packet<T, kCount>*>(from);
-#pragma unroll
-      for (int k = 0; k < kCount; ++k) kept[k] = packet.values[k];
-    } else {
-      for (int k = 0; at + k < here; ++k) kept[k] = from[k];
-    }
-  }
-  __syncthreads();
-  const int total = here * count;
-  T* const out = to + begin * count;
-  for (int i = static_cast<int>(threadIdx.x) * kCount; i < total; i += kMapThreads * kCount) {
-    int part = i % count;
-    int at = i / count;
-    Packet<T, kCount> packet;
-#pragma unroll
-    for (int k = 0; k < kCount; ++k) {
-      if (i + k < total) packet.values[k] = values[part * pitch + at];
-      if (++part < count) continue;
-      part = 0;
-      ++at;
-    }
-    if (i + kCount <= total) {
-      *reinterpret_cast<Packet<T, kCount>*>(out + i) = packet;
-    } else {
-      for (int k = 0; i + k < total; ++k) out[i + k] = packet.values[k];
-    }
-  }
-}
-
-/// False if the tiles do not suit the sizes or addresses.
-template <typename T>
-bool LaunchInterleaveTiles(const Parts& parts, int count, int64_t elements, T* to,
-                           cudaStream_t stream) {
-  bool aligned = IsAligned16(to);
-  for (int i = 0; i < count; ++i) aligned = aligned && IsAligned16(parts.of[i]);
-  constexpr int64_t kPad = sizeof(T) < 4 ? 4 / sizeof(T) : 1;
-  const int64_t row = (kInterleaveTileBytes / static_cast<int64_t>(sizeof(T)) / count - kPad) /
-                      kLeastInterleaveRow * kLeastInterleaveRow;
-  if (!aligned || row < kLeastInterleaveRow) return false;
-  const auto blocks = static_cast<unsigned>((elements + row - 1) / row);
-  InterleaveTileKernel<<<blocks, kMapThreads, 0, stream>>>(
-      parts, count, elements, static_cast<int>(row), static_cast<int>(row + kPad), to);
-  return true;
 }
 
 /// Shared memory of one block of DepthToSpaceKernel.
@@ -364,19 +301,19 @@ void LaunchPermute(const void* from, std::array<CopyAxis, kMaxCopyAxes> axes, in
                 StridedSource{simple, element_bytes}, stream);
 }
 
-void LaunchInterleave(const std::array<const void*, kMaxInterleaveParts>& parts, int count,
-                      int64_t elements, int64_t element_bytes, int64_t stride, int64_t offset,
-                      void* to, cudaStream_t stream) {
+void LaunchInterleave(const InterleaveParts& parts, int count, int64_t elements,
+                      int64_t element_bytes, int64_t stride, int64_t offset, void* to,
+                      cudaStream_t stream) {
   const int64_t total = elements * count;
   if (total == 0) return;
-  Parts pointers;
-  for (int i = 0; i < kMaxInterleaveParts; ++i) pointers.of[i] = parts[i];
   const auto blocks = static_cast<unsigned>((total + kMapThreads - 1) / kMapThreads);
   DispatchWidth(element_bytes, [&](auto zero) {
     auto* const result = static_cast<decltype(zero)*>(to);
     const bool whole = stride == count && offset == 0;
-    if (whole && LaunchInterleaveTiles(pointers, count, elements, result, stream)) return;
-    InterleaveKernel<<<blocks, kMapThreads, 0, stream>>>(pointers, count, total, stride, offset,
+    if (whole && LaunchInterleaveTiles(parts, count, elements, Unchanged{}, result, stream)) {
+      return;
+    }
+    InterleaveKernel<<<blocks, kMapThreads, 0, stream>>>(parts, count, total, stride, offset,
                                                          result);
   });
 }

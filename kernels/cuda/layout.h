@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 
+#include "kernels/cuda/interleave_parts.h"
 #include "kernels/op_enums.h"
 
 namespace ltx::cuda {
@@ -42,10 +43,9 @@ void LaunchPermute(const void* from, std::array<CopyAxis, kMaxCopyAxes> axes, in
                    int64_t element_bytes, void* to, cudaStream_t stream);
 
 /// Element i of part p becomes element i * stride + offset + p of `to`.
-inline constexpr int kMaxInterleaveParts = 64;
-void LaunchInterleave(const std::array<const void*, kMaxInterleaveParts>& parts, int count,
-                      int64_t elements, int64_t element_bytes, int64_t stride, int64_t offset,
-                      void* to, cudaStream_t stream);
+void LaunchInterleave(const InterleaveParts& parts, int count, int64_t elements,
+                      int64_t element_bytes, int64_t stride, int64_t offset, void* to,
+                      cudaStream_t stream);
 
 /// DepthToSpace of kernels/device.h.
 struct DepthToSpaceArgs {

@@ -4,37 +4,38 @@
 
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "kernels/cuda/cuda_device.h"
 #include "kernels/cuda/cuda_error.h"
+#include "kernels/cuda/gpu_checks.h"
 #include "kernels/status_macros.h"
 
 namespace ltx::cuda {
 namespace {
 
+absl::StatusOr<CudaInstallation> AskRuntime() {
+  CudaInstallation installation;
+  LTX_RETURN_IF_CUDA_ERROR(cudaDriverGetVersion(&installation.driver_version));
+  LTX_RETURN_IF_CUDA_ERROR(cudaRuntimeGetVersion(&installation.runtime_version));
+  switch (const cudaError_t error = cudaGetDeviceCount(&installation.gpus)) {
+    case cudaSuccess:
+      break;
+    case cudaErrorInsufficientDriver:
+      installation.answer = CudaInstallation::Answer::kDriverTooOld;
+      break;
+    case cudaErrorNoDevice:
+      installation.answer = CudaInstallation::Answer::kNoGpu;
+      break;
+    default:
+      installation.answer = CudaInstallation::Answer::kFailed;
+      installation.failure = cudaGetErrorString(error);
+  }
+  return installation;
+}
+
 absl::StatusOr<int> CountGpus() {
-  int driver = 0;
-  int runtime = 0;
-  LTX_RETURN_IF_CUDA_ERROR(cudaDriverGetVersion(&driver));
-  LTX_RETURN_IF_CUDA_ERROR(cudaRuntimeGetVersion(&runtime));
-  if (driver == 0) {
-    return absl::FailedPreconditionError("no NVIDIA driver on this machine (no libcuda.so.1)");
-  }
-  int count = 0;
-  const cudaError_t error = cudaGetDeviceCount(&count);
-  if (error == cudaErrorInsufficientDriver) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("the NVIDIA driver is too old: it knows CUDA ", CudaVersionText(driver),
-                     ", this build needs CUDA ", CudaVersionText(runtime)));
-  }
-  if (error == cudaErrorNoDevice || (error == cudaSuccess && count == 0)) {
-    return absl::FailedPreconditionError("the NVIDIA driver finds no GPU it may use");
-  }
-  if (error != cudaSuccess) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("the NVIDIA driver does not work: ", cudaGetErrorString(error)));
-  }
-  return count;
+  LTX_ASSIGN_OR_RETURN(const CudaInstallation installation, AskRuntime());
+  LTX_RETURN_IF_ERROR(CheckInstallation(installation));
+  return installation.gpus;
 }
 
 }  // namespace
@@ -43,11 +44,7 @@ absl::Status CheckCuda() { return CountGpus().status(); }
 
 absl::StatusOr<std::unique_ptr<Device>> OpenCuda(int ordinal) {
   LTX_ASSIGN_OR_RETURN(const int count, CountGpus());
-  if (ordinal < 0 || ordinal >= count) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("there is no GPU ", ordinal, "; this machine has cuda:0",
-                     count == 1 ? "" : absl::StrCat(" to cuda:", count - 1)));
-  }
+  LTX_RETURN_IF_ERROR(CheckOrdinal(ordinal, count));
   CudaDeviceOptions options;
   options.ordinal = ordinal;
   LTX_ASSIGN_OR_RETURN(std::unique_ptr<Device> device, CudaDevice::Create(options));

@@ -1,5 +1,6 @@
 #include "kernels/cuda/element.cuh"
 #include "kernels/cuda/residual_norm.h"
+#include "kernels/cuda/row_pack.cuh"
 #include "kernels/cuda/row_team.h"
 #include "kernels/cuda/row_vectors.cuh"
 
@@ -51,16 +52,6 @@ __device__ __forceinline__ Pack<T> Modulated(const Pack<T>& x, float inverse, co
     for (int i = 0; i < kCount; ++i) value[i] = value[i] * (1.0f + factor[i]) + term[i];
   }
   return MakePack(value);
-}
-
-template <typename T>
-__device__ __forceinline__ float SumOfSquares(const Pack<T>& pack) {
-  float value[kPacketSize<T>];
-  Unpack(pack, value);
-  float sum = 0.0f;
-#pragma unroll
-  for (int i = 0; i < kPacketSize<T>; ++i) sum += value[i] * value[i];
-  return sum;
 }
 
 /// `kTeam` threads a row, which hold exactly its packs: the widths of the model.
@@ -118,6 +109,50 @@ __global__ void __launch_bounds__(kRowThreads, 4)
 #pragma unroll
     for (int j = 0; j < kPacks; ++j) {
       const int at = j * kTeam * kCount;
+      StorePack(y + at, Modulated(held[j], inverse, scale + at, shift + at));
+    }
+  }
+}
+
+/// All rows updated, and every gate, scale and shift one vector for all of them: a block per row,
+/// the number of readings known, nothing to look up. The model's usual case.
+template <typename T, int kThreads, int kPacks, int kReadings>
+__global__ void __launch_bounds__(kThreads, 1024 / kThreads)
+    ResidualNormOneLevel(const __grid_constant__ ResidualNormTask task) {
+  constexpr int kCount = kPacketSize<T>;
+  constexpr int kWidth = kThreads * kPacks * kCount;
+  constexpr int kStep = kThreads * kCount;
+  __shared__ float partial[kThreads / 32];
+  const int lane = threadIdx.x * kCount;
+  const int64_t offset = static_cast<int64_t>(blockIdx.x) * kWidth + lane;
+  T* const x = static_cast<T*>(task.x) + offset;
+  const T* const update = static_cast<const T*>(task.update) + offset;
+  const T* const gate = static_cast<const T*>(task.gate.rows) + lane;
+  Pack<T> held[kPacks];
+  Pack<T> added[kPacks];
+#pragma unroll
+  for (int j = 0; j < kPacks; ++j) {
+    held[j] = LoadPack(x + j * kStep);
+    added[j] = LoadPack(update + j * kStep);
+  }
+  float sum = 0.0f;
+#pragma unroll
+  for (int j = 0; j < kPacks; ++j) {
+    held[j] = Updated(held[j], added[j], gate + j * kStep);
+    StorePack(x + j * kStep, held[j]);
+    sum += SumOfSquares(held[j]);
+  }
+  sum = SumTeam(sum, kThreads, partial);
+  const float inverse = 1.0f / sqrtf(sum * (1.0f / kWidth) + task.epsilon);
+#pragma unroll
+  for (int r = 0; r < kReadings; ++r) {
+    const ResidualNormTask::Reading& reading = task.reading[r];
+    T* const y = static_cast<T*>(reading.y) + offset;
+    const T* const scale = static_cast<const T*>(reading.scale.rows) + lane;
+    const T* const shift = static_cast<const T*>(reading.shift.rows) + lane;
+#pragma unroll
+    for (int j = 0; j < kPacks; ++j) {
+      const int at = j * kStep;
       StorePack(y + at, Modulated(held[j], inverse, scale + at, shift + at));
     }
   }
@@ -215,6 +250,33 @@ bool ArePacked(const RowVectorsView& view) {
   return IsAligned16(view.rows) && view.stride % kPacketSize<T> == 0;
 }
 
+bool IsOneVector(const RowVectorsView& view) {
+  return view.rows != nullptr && view.index == nullptr && view.tokens_per_row == 0;
+}
+
+/// Most readings that ResidualNormOneLevel is compiled for.
+constexpr int kMostOneLevelReadings = 2;
+
+bool IsOneLevel(const ResidualNormTask& task) {
+  bool one = task.first == 0 && task.last == task.rows && IsOneVector(task.gate) &&
+             task.readings > 0 && task.readings <= kMostOneLevelReadings;
+  for (int r = 0; r < task.readings; ++r) {
+    one = one && IsOneVector(task.reading[r].scale) && IsOneVector(task.reading[r].shift);
+  }
+  return one;
+}
+
+template <typename T, int kThreads>
+cudaError_t LaunchOneLevel(const ResidualNormTask& task, cudaStream_t stream) {
+  const auto blocks = static_cast<unsigned>(task.rows);
+  if (task.readings == 1) {
+    ResidualNormOneLevel<T, kThreads, 2, 1><<<blocks, kThreads, 0, stream>>>(task);
+  } else {
+    ResidualNormOneLevel<T, kThreads, 2, 2><<<blocks, kThreads, 0, stream>>>(task);
+  }
+  return cudaGetLastError();
+}
+
 template <typename T>
 cudaError_t LaunchOf(const ResidualNormTask& task, cudaStream_t stream) {
   constexpr int kCount = kPacketSize<T>;
@@ -231,6 +293,8 @@ cudaError_t LaunchOf(const ResidualNormTask& task, cudaStream_t stream) {
     ResidualNormFromMemory<T><<<BlocksFor(task.rows, team), kRowThreads, 0, stream>>>(task, team);
     return cudaGetLastError();
   }
+  if (packs == 512 && IsOneLevel(task)) return LaunchOneLevel<T, 256>(task, stream);
+  if (packs == 256 && IsOneLevel(task)) return LaunchOneLevel<T, 128>(task, stream);
   // Two packs per thread as long as the block suffices: enough loads in flight, and a warp's access
   // covers whole lines.
   const int team = TeamFor(packs, 2);

@@ -1,9 +1,12 @@
 #include "kernels/cuda/element.cuh"
 #include "kernels/cuda/rope_kernels.h"
+#include "kernels/cuda/row_pack.cuh"
 #include "kernels/cuda/row_team.h"
+#include "kernels/cuda/whole_row_rope.h"
 
 // A row is taken in units of two packs that a rotation mixes: the packs at j and j + d/2 of a head,
 // or two that follow each other. A team of threads owns a row and holds its units in registers.
+// The rows of the transformer, of known widths, have a kernel of their own (whole_row_rope.cu).
 
 namespace ltx::cuda {
 namespace {
@@ -31,33 +34,6 @@ __device__ __forceinline__ UnitPlace PlaceUnit(int unit, int head_width, bool sp
   place.in_head = index * (split ? kCount : 2 * kCount);
   place.second = split ? head_width / 2 : kCount;
   return place;
-}
-
-template <typename T>
-__device__ __forceinline__ float SumOfSquares(const Pack<T>& pack) {
-  float sum = 0.0f;
-#pragma unroll
-  for (int i = 0; i < kPacketSize<T>; ++i) {
-    const float v = ToFloat(pack.values[i]);
-    sum += v * v;
-  }
-  return sum;
-}
-
-/// values <- pack * inverse * (base + weight).
-template <typename T>
-__device__ __forceinline__ void ScalePack(const Pack<T>& pack, float inverse, const T* weight,
-                                          float base, float* values) {
-  if (weight == nullptr) {
-#pragma unroll
-    for (int i = 0; i < kPacketSize<T>; ++i) values[i] = ToFloat(pack.values[i]) * inverse;
-    return;
-  }
-  const Pack<T> factors = LoadPack(weight);
-#pragma unroll
-  for (int i = 0; i < kPacketSize<T>; ++i) {
-    values[i] = ToFloat(pack.values[i]) * inverse * (base + ToFloat(factors.values[i]));
-  }
 }
 
 /// Rotates the two packs a and b of a unit and stores them.
@@ -278,12 +254,8 @@ cudaError_t LaunchNormRopeOf(const NormRopeTask& task, cudaStream_t stream) {
   const int64_t units = width / (2 * kCount);
   bool packed = task.head_width % (2 * kCount) == 0 && task.x_stride % kCount == 0 &&
                 task.y_stride % kCount == 0 && IsAligned16(task.x) && IsAligned16(task.y) &&
-                IsAligned16(task.weight) && units <= int64_t{kRowThreads} * kMostUnits;
-  if (task.rope.kind != Kind::kNone) {
-    packed = packed && IsAligned16(task.rope.cos) && IsAligned16(task.rope.sin) &&
-             task.rope.batch_stride % kCount == 0 && task.rope.head_stride % kCount == 0 &&
-             task.rope.token_stride % kCount == 0;
-  }
+                IsAligned16(task.weight) && units <= int64_t{kRowThreads} * kMostUnits &&
+                IsPacked(task.rope, kCount);
   if (task.norm == Norm::kPerHead) {
     packed = packed && IsPowerOfTwo(units_per_head) && units_per_head <= 32;
   }
@@ -327,7 +299,17 @@ cudaError_t LaunchHeadGateOf(const HeadGateTask& task, cudaStream_t stream) {
 
 cudaError_t LaunchNormRope(const NormRopeTask& task, cudaStream_t stream) {
   if (task.batch * task.tokens == 0 || task.heads * task.head_width == 0) return cudaSuccess;
+  if (IsWholeRow(task)) return LaunchWholeRow(task, stream);
   return task.bf16 ? LaunchNormRopeOf<BF16>(task, stream) : LaunchNormRopeOf<float>(task, stream);
+}
+
+cudaError_t LaunchNormRopePair(const NormRopeTask& queries, const NormRopeTask& keys,
+                               cudaStream_t stream) {
+  if (IsWholeRow(queries) && IsWholeRow(keys) && CanShareLaunch(queries, keys)) {
+    return LaunchWholeRowPair(queries, keys, stream);
+  }
+  const cudaError_t error = LaunchNormRope(queries, stream);
+  return error != cudaSuccess ? error : LaunchNormRope(keys, stream);
 }
 
 cudaError_t LaunchHeadGate(const HeadGateTask& task, cudaStream_t stream) {

@@ -13,20 +13,24 @@ namespace ltx::cuda {
 namespace {
 
 /// On an H200 behind PCIe 5 (55.2 GB/s) uploads of one long row of bytes by 8 threads in pieces of
-/// 2 MiB reach 52 GB/s, by 4 threads 36. But a tensor has an end, where threads run out of pieces:
-/// twice as many threads as the bus needs make up for it.
+/// 2 MiB reach 52 GB/s, by 4 threads 36. But a single tensor has an end, where threads run out of
+/// pieces: twice as many threads as the bus needs make up for it.
 constexpr int kMaxLanes = 16;
 constexpr int64_t kBufferBytes = int64_t{2} << 20;
 /// Pieces of less cost more to start (some 5 us) than they take on the bus.
 constexpr int64_t kLeastPiece = int64_t{256} << 10;
 /// Device addresses of uploads need no more than a vector load's alignment of their source.
 constexpr int64_t kAlignment = 16;
+/// Pieces of a file begin where its pages do, as far as its tensors let them.
+constexpr int64_t kFilePage = 4096;
+
+int64_t RoundUp(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
 
 }  // namespace
 
 Staging::Staging()
-    : team_(std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, kMaxLanes)),
-      lanes_(team_.members()) {}
+    : lanes_(std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, kMaxLanes)),
+      team_(static_cast<int>(lanes_.size())) {}
 
 absl::StatusOr<std::unique_ptr<Staging>> Staging::Create() {
   auto staging = absl::WrapUnique(new Staging());
@@ -43,6 +47,7 @@ absl::StatusOr<std::unique_ptr<Staging>> Staging::Create() {
 }
 
 Staging::~Staging() {
+  Settle();
   for (const Lane& lane : lanes_) {
     for (const Buffer& buffer : lane.buffers) {
       if (buffer.done != nullptr) {
@@ -68,8 +73,7 @@ absl::Status Staging::ForPieces(int64_t bytes,
                                 absl::FunctionRef<absl::Status(Lane&, int64_t, int64_t)> copy) {
   if (bytes == 0) return absl::OkStatus();
   const int64_t share = (bytes + team_.members() - 1) / team_.members();
-  const int64_t piece_bytes =
-      std::clamp((share + kAlignment - 1) / kAlignment * kAlignment, kLeastPiece, kBufferBytes);
+  const int64_t piece_bytes = std::clamp(RoundUp(share, kAlignment), kLeastPiece, kBufferBytes);
   const int64_t pieces = (bytes + piece_bytes - 1) / piece_bytes;
   if (pieces == 1) return copy(lanes_.front(), 0, bytes);
   // Every thread has a current device of its own.
@@ -98,19 +102,57 @@ absl::StatusOr<Staging::Buffer*> Staging::Room(Lane& lane, int64_t bytes, cudaSt
   return &lane.buffers[lane.current];
 }
 
+absl::Status Staging::UploadPiece(Lane& lane, int64_t bytes, void* to, cudaStream_t stream,
+                                  absl::FunctionRef<absl::Status(absl::Span<uint8_t>)> fill) {
+  LTX_ASSIGN_OR_RETURN(Buffer* const buffer, Room(lane, bytes, stream));
+  uint8_t* const pinned = buffer->data + buffer->used;
+  const auto size = static_cast<size_t>(bytes);
+  LTX_RETURN_IF_ERROR(fill(absl::MakeSpan(pinned, size)));
+  LTX_RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(to, pinned, size, cudaMemcpyHostToDevice, stream));
+  buffer->used += RoundUp(bytes, kAlignment);
+  return absl::OkStatus();
+}
+
 absl::Status Staging::Upload(absl::Span<const uint8_t> from, void* to, cudaStream_t stream) {
   LTX_RETURN_IF_ERROR(Follow(stream));
-  const auto copy = [&](Lane& lane, int64_t begin, int64_t end) -> absl::Status {
-    LTX_ASSIGN_OR_RETURN(Buffer* const buffer, Room(lane, end - begin, stream));
-    uint8_t* const pinned = buffer->data + buffer->used;
-    const auto bytes = static_cast<size_t>(end - begin);
-    std::memcpy(pinned, from.data() + begin, bytes);
-    LTX_RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(static_cast<uint8_t*>(to) + begin, pinned, bytes,
-                                             cudaMemcpyHostToDevice, stream));
-    buffer->used += (end - begin + kAlignment - 1) / kAlignment * kAlignment;
-    return absl::OkStatus();
+  const auto copy = [&](Lane& lane, int64_t begin, int64_t end) {
+    return UploadPiece(lane, end - begin, static_cast<uint8_t*>(to) + begin, stream,
+                       [&](absl::Span<uint8_t> pinned) {
+                         std::memcpy(pinned.data(), from.data() + begin, pinned.size());
+                         return absl::OkStatus();
+                       });
   };
   return ForPieces(static_cast<int64_t>(from.size()), copy);
+}
+
+absl::Status Staging::Post(Task task, cudaStream_t stream) {
+  if (task.bytes == 0) return absl::OkStatus();
+  LTX_RETURN_IF_ERROR(Follow(stream));
+  int device = 0;
+  LTX_RETURN_IF_CUDA_ERROR(cudaGetDevice(&device));
+  // Others follow, so there is no end to be shared out evenly: the fewer pieces the better.
+  const int64_t least_pieces = (task.bytes + kBufferBytes - 1) / kBufferBytes;
+  const int64_t piece_bytes = RoundUp((task.bytes + least_pieces - 1) / least_pieces, kFilePage);
+  const int64_t pieces = (task.bytes + piece_bytes - 1) / piece_bytes;
+  posted_.store(true, std::memory_order_relaxed);
+  team_.Post(pieces, [this, task = std::move(task), piece_bytes, stream, device](int member,
+                                                                                 int64_t piece) {
+    if (!task.wanted()) return;
+    const int64_t begin = piece * piece_bytes;
+    absl::Status status = CudaStatus(cudaSetDevice(device), "cudaSetDevice(device)");
+    if (status.ok()) {
+      status = UploadPiece(lanes_[member], std::min(piece_bytes, task.bytes - begin),
+                           static_cast<uint8_t*>(task.to) + begin, stream,
+                           [&](absl::Span<uint8_t> pinned) { return task.read(begin, pinned); });
+    }
+    if (!status.ok()) task.failed(status);
+  });
+  return absl::OkStatus();
+}
+
+void Staging::SettlePosted() {
+  team_.Finish();
+  posted_.store(false, std::memory_order_relaxed);
 }
 
 absl::Status Staging::Download(const void* from, absl::Span<uint8_t> to, cudaStream_t stream) {

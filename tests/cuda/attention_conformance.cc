@@ -179,22 +179,64 @@ TEST_F(Attentions, NormsAndRotations) {
         }
       }
     }
-    // Queries and keys of one fused product in one call.
-    Check(absl::StrCat("NormRopeInPlace parts ", DTypeName(dtype)),
-          {Normal({2, 9, 3 * 64 + 4}, dtype), Normal({64}, dtype),
-           Uniform({1, 1, 9, 16}, dtype, -1.0f, 1.0f), Uniform({1, 1, 9, 16}, dtype, -1.0f, 1.0f)},
-          CloseSum(dtype), [](Device& d, Operands t) -> absl::StatusOr<Tensor> {
-            NormRopePart q;
-            q.x = Columns(t[0], 0, 64);
-            q.options.heads = 2;
-            q.options.weight = t[1];
-            q.options.rope.cos = t[2];
-            q.options.rope.sin = t[3];
-            NormRopePart k = q;
-            k.x = Columns(t[0], 64, 64);
-            if (absl::Status s = d.NormRopeInPlace({q, k}); !s.ok()) return s;
-            return t[0];
-          });
+    // Queries and keys of one fused product in one call: any width, and those of the transformer.
+    for (const auto& [d, heads, rotate] : std::vector<std::array<int64_t, 3>>{
+             {32, 2, 1}, {128, 32, 1}, {128, 32, 0}, {64, 32, 1}, {64, 32, 0}}) {
+      const int64_t width = d * heads;
+      // A part of the gate's columns follows, whole packs of them or not.
+      for (const int64_t rest : {4, 32}) {
+        const Shape table = {1, heads, 9, d / 2};
+        Check(absl::StrCat("NormRopeInPlace parts ", heads, "x", d, " rotate ", rotate, " rest ",
+                           rest, " ", DTypeName(dtype)),
+              {Normal({2, 9, 3 * width + rest}, dtype), Normal({width}, dtype),
+               Normal({width}, dtype), Uniform(table, dtype, -1.0f, 1.0f),
+               Uniform(table, dtype, -1.0f, 1.0f)},
+              CloseSum(dtype),
+              [width = width, heads = heads, rotate = rotate](
+                  Device& device, Operands t) -> absl::StatusOr<Tensor> {
+                NormRopePart q;
+                q.x = Columns(t[0], 0, width);
+                q.options.heads = heads;
+                q.options.weight = t[1];
+                if (rotate != 0) {
+                  q.options.rope.cos = t[3];
+                  q.options.rope.sin = t[4];
+                }
+                NormRopePart k = q;
+                k.x = Columns(t[0], width, width);
+                k.options.weight = t[2];
+                if (absl::Status s = device.NormRopeInPlace({q, k}); !s.ok()) return s;
+                return t[0];
+              });
+      }
+      // Of sequences and batches of different lengths.
+      const Shape q_table = {1, heads, 9, d / 2};
+      const Shape k_table = {1, heads, 4, d / 2};
+      Check(absl::StrCat("NormRopeInPlace unlike parts ", heads, "x", d, " rotate ", rotate, " ",
+                         DTypeName(dtype)),
+            {Normal({3, 9, width}, dtype), Normal({2, 4, 2 * width}, dtype), Normal({width}, dtype),
+             Normal({width}, dtype), Uniform(q_table, dtype, -1.0f, 1.0f),
+             Uniform(k_table, dtype, -1.0f, 1.0f)},
+            CloseSum(dtype),
+            [width = width, heads = heads, rotate = rotate](
+                Device& device, Operands t) -> absl::StatusOr<std::vector<Tensor>> {
+              NormRopePart q;
+              q.x = t[0];
+              q.options.heads = heads;
+              q.options.weight = t[2];
+              NormRopePart k;
+              k.x = Columns(t[1], width, width);
+              k.options.heads = heads;
+              k.options.weight = t[3];
+              if (rotate != 0) {
+                // Not a rotation, but the same everywhere.
+                q.options.rope.cos = q.options.rope.sin = t[4];
+                k.options.rope.cos = k.options.rope.sin = t[5];
+              }
+              if (absl::Status s = device.NormRopeInPlace({q, k}); !s.ok()) return s;
+              return std::vector<Tensor>{t[0], t[1]};
+            });
+    }
   }
 }
 

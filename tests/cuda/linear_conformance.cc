@@ -68,6 +68,25 @@ TEST_F(Linears, BatchesAndViews) {
   }
 }
 
+TEST_F(Linears, KeepTheirOperands) {
+  ASSERT_TRUE(gpu().keeps_linear_operands());
+  const auto at_odd_address = [](Device& d, Operands t) -> absl::StatusOr<Tensor> {
+    // Rows of 66 bytes: the second begins where no kernel would like it.
+    LTX_ASSIGN_OR_RETURN(const Tensor weight, t[1].Rows(1, 21));
+    LTX_ASSIGN_OR_RETURN(const Tensor bias, t[2].Rows(1, 21));
+    return Apply(d, {t[0], weight, bias}, Activation::kNone);
+  };
+  Check("Linear of odd operands",
+        {Normal({9, 33}, DType::kBF16), Normal({21, 33}, DType::kBF16), Normal({21}, DType::kBF16)},
+        CloseSum(DType::kBF16), at_odd_address);
+  const auto operands = Upload(gpu(), {Normal({64, 256}, DType::kBF16)});
+  ASSERT_TRUE(operands.ok());
+  const int64_t live = gpu().ledger().Read().total.live_bytes;
+  const auto weight = gpu().PrepareLinear((*operands)[0], Tensor(), MemoryOwner::kWeightsDit);
+  ASSERT_TRUE(weight.ok()) << weight.status();
+  EXPECT_EQ(gpu().ledger().Read().total.live_bytes, live);
+}
+
 TEST_F(Linears, ProductsOfF32AreNotRoundedToTf32) {
   // 1 + 2^-12 has no TF32: rounded operands would give 1.
   const std::vector<float> ones(64 * 64, 1.0f / 64.0f);

@@ -1,8 +1,12 @@
+#include <chrono>
 #include <cstring>
 #include <memory>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/host_copy.h"
 #include "kernels/status_macros.h"
 #include "tests/cuda/conformance.h"
 #include "tests/cuda/refusing_memory.h"
@@ -82,6 +86,131 @@ TEST_F(Memory, UploadsFromTwoLanes) {
     ASSERT_TRUE(gpu().Download(tensors[i], absl::MakeSpan(back)).ok());
     EXPECT_TRUE(back == (i % 2 == 0 ? a : b).bytes) << "Upload " << i << " of two lanes";
   }
+}
+
+/// Bytes that take a while to come, or do not.
+class SlowSource final : public ByteSource {
+ public:
+  explicit SlowSource(std::vector<uint8_t> bytes, int64_t fails_at = -1)
+      : bytes_(std::move(bytes)), fails_at_(fails_at) {}
+  int64_t size() const override { return static_cast<int64_t>(bytes_.size()); }
+  absl::Status Read(int64_t begin, absl::Span<uint8_t> to) const override {
+    if (fails_at_ >= begin && fails_at_ < begin + static_cast<int64_t>(to.size())) {
+      return absl::DataLossError("gone");
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+    if (!to.empty()) std::memcpy(to.data(), bytes_.data() + begin, to.size());
+    return absl::OkStatus();
+  }
+
+ private:
+  const std::vector<uint8_t> bytes_;
+  const int64_t fails_at_;
+};
+
+TEST_F(Memory, ManyUploadsAtOnce) {
+  // Of none, less than a piece, pieces and a rest; what is done with them does not wait for Finish.
+  const int64_t sizes[] = {0, 4, 1000, 4096, 300 << 10, 2 << 20, (5 << 20) + 20, 9 << 20};
+  std::vector<Operand> operands;
+  for (const int64_t size : sizes) operands.push_back(Normal({size / 4}, DType::kF32));
+  const auto same = [&](const Tensor& tensor, const Operand& operand) {
+    std::vector<uint8_t> back(tensor.num_bytes());
+    return gpu().Download(tensor, absl::MakeSpan(back)).ok() && back == operand.bytes;
+  };
+  for (const bool finish_first : {true, false}) {
+    std::vector<Tensor> tensors;
+    std::vector<Tensor> copies;
+    {
+      const auto uploads = gpu().StartUploads();
+      for (int round = 0; round < 12; ++round) {
+        for (const Operand& operand : operands) {
+          const auto tensor =
+              gpu().Allocate(operand.shape, operand.dtype, MemoryOwner::kWeightsDit);
+          ASSERT_TRUE(tensor.ok());
+          tensors.push_back(*tensor);
+          ASSERT_TRUE(uploads->Add(std::make_shared<SlowSource>(operand.bytes), *tensor).ok());
+          if (finish_first || round % 3 > 0) continue;
+          copies.push_back(CopyForOwner(gpu(), *tensor, MemoryOwner::kActivations).value());
+          // Nobody else wants this one: its memory is not to be reused before it is filled.
+          const auto dropped = gpu().Allocate({1 << 20}, DType::kF32, MemoryOwner::kWeightsDit);
+          ASSERT_TRUE(dropped.ok());
+          ASSERT_TRUE(
+              uploads
+                  ->Add(std::make_shared<SlowSource>(std::vector<uint8_t>(4 << 20, 0xee)), *dropped)
+                  .ok());
+        }
+      }
+      if (finish_first) {
+        ASSERT_TRUE(uploads->Finish().ok());
+      }
+    }
+    int unequal = 0;
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      unequal += same(tensors[i], operands[i % operands.size()]) ? 0 : 1;
+    }
+    for (size_t i = 0; i < copies.size(); ++i) {
+      unequal += same(copies[i], operands[i % operands.size()]) ? 0 : 1;
+    }
+    EXPECT_EQ(unequal, 0) << "Uploads, finished " << finish_first;
+    int64_t bytes = 0;
+    for (const Tensor& tensor : tensors) bytes += tensor.num_bytes();
+    for (const Tensor& tensor : copies) bytes += tensor.num_bytes();
+    EXPECT_EQ(gpu().ledger().Read().total.live_bytes, bytes);
+  }
+}
+
+TEST_F(Memory, UploadsInBothLanes) {
+  const Operand a = Normal({3 << 20}, DType::kF32);
+  const Operand b = Normal({1 << 20}, DType::kF32);
+  const auto uploads = gpu().StartUploads();
+  std::vector<Tensor> sums(20);
+  for (int round = 0; round < 10; ++round) {
+    const auto upload = [&](const Operand& operand, int at) -> absl::Status {
+      LTX_ASSIGN_OR_RETURN(const Tensor tensor,
+                           gpu().Allocate(operand.shape, operand.dtype, MemoryOwner::kActivations));
+      LTX_RETURN_IF_ERROR(uploads->Add(std::make_shared<SlowSource>(operand.bytes), tensor));
+      if (round % 2 == 0) {
+        sums[2 * round + at] = tensor;
+        return absl::OkStatus();
+      }
+      LTX_ASSIGN_OR_RETURN(sums[2 * round + at], gpu().Scale(tensor, 1.0f));
+      return absl::OkStatus();
+    };
+    const absl::Status status =
+        gpu().Concurrently([&] { return upload(a, 0); }, [&] { return upload(b, 1); });
+    ASSERT_TRUE(status.ok()) << status;
+  }
+  for (size_t i = 0; i < sums.size(); ++i) {
+    std::vector<uint8_t> back(sums[i].num_bytes());
+    ASSERT_TRUE(gpu().Download(sums[i], absl::MakeSpan(back)).ok());
+    EXPECT_TRUE(back == (i % 2 == 0 ? a : b).bytes) << "Uploads " << i << " of two lanes";
+  }
+}
+
+TEST_F(Memory, AnUploadThatFailsIsReported) {
+  const std::vector<uint8_t> bytes(20 << 20, 1);
+  for (const int64_t fails_at : {int64_t{0}, int64_t{7} << 20, (int64_t{20} << 20) - 1}) {
+    const auto uploads = gpu().StartUploads();
+    const auto tensor =
+        gpu().Allocate({static_cast<int64_t>(bytes.size())}, DType::kU8, MemoryOwner::kWeightsDit);
+    ASSERT_TRUE(tensor.ok());
+    ASSERT_TRUE(uploads->Add(std::make_shared<SlowSource>(bytes), *tensor).ok());
+    ASSERT_TRUE(uploads->Add(std::make_shared<SlowSource>(bytes, fails_at), *tensor).ok());
+    EXPECT_EQ(uploads->Finish(), absl::DataLossError("gone"));
+    EXPECT_EQ(uploads->Add(std::make_shared<SlowSource>(bytes), *tensor),
+              absl::DataLossError("gone"));
+    // Others are not affected.
+    const auto later = gpu().StartUploads();
+    ASSERT_TRUE(later->Add(std::make_shared<SlowSource>(bytes), *tensor).ok());
+    EXPECT_TRUE(later->Finish().ok());
+    std::vector<uint8_t> back(bytes.size());
+    ASSERT_TRUE(gpu().Download(*tensor, absl::MakeSpan(back)).ok());
+    EXPECT_TRUE(back == bytes) << "Uploads after a failure";
+  }
+  const auto small = gpu().Allocate({7}, DType::kU8, MemoryOwner::kWeightsDit);
+  ASSERT_TRUE(small.ok());
+  EXPECT_EQ(gpu().StartUploads()->Add(std::make_shared<SlowSource>(bytes), *small).code(),
+            absl::StatusCode::kInternal);
 }
 
 TEST_F(Memory, LanesReuseBlocksOnlyAfterWaiting) {

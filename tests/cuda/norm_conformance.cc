@@ -1,5 +1,6 @@
 #include <array>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -40,6 +41,25 @@ class Norms : public ConformanceTest {
     return vectors;
   }
 };
+
+TEST_F(Norms, Interleaved) {
+  for (const DType dtype : kFloats) {
+    // The tower's own numbers, a row that is no multiple of 16 bytes, more parts than a launch
+    // takes.
+    for (const auto& [parts, shape] : std::vector<std::pair<int, Shape>>{{49, {1, 7, 3840}},
+                                                                         {3, {2, 5, 64}},
+                                                                         {1, {1, 1, 8}},
+                                                                         {5, {1, 9, 33}},
+                                                                         {70, {1, 3, 16}},
+                                                                         {2, {1, 0, 32}},
+                                                                         {64, {1, 40, 96}}}) {
+      std::vector<Operand> operands;
+      for (int i = 0; i < parts; ++i) operands.push_back(Normal(shape, dtype, 0.5f + 0.1f * i));
+      Check(absl::StrCat("NormInterleave ", parts, " of ", Describe(shape, dtype)), operands,
+            RowBound(dtype), [](Device& d, Operands t) { return d.NormInterleave(t, 1e-6f); });
+    }
+  }
+}
 
 TEST_F(Norms, Rms) {
   for (const DType dtype : kFloats) {
@@ -93,7 +113,8 @@ TEST_F(Norms, Residual) {
         const std::string at = absl::StrCat(rows.name, " ", Describe(shape, dtype));
         const std::vector<Operand> operands = {Normal(shape, dtype, 2.0f), rows.rows, rows.index,
                                                Normal(shape, dtype)};
-        for (const int variant : {0, 1, 2, 3}) {
+        // The last one has a single reading, all others two.
+        for (const int variant : {0, 1, 2, 3, 4}) {
           Check(absl::StrCat("ResidualNorm ", variant, " ", at), operands, RowBound(dtype),
                 [&](Device& d, Operands t) -> absl::StatusOr<std::vector<Tensor>> {
                   Tensor state = t[0];
@@ -106,7 +127,11 @@ TEST_F(Norms, Residual) {
                     update.value = *part;
                     update.first_batch = 1;
                   }
-                  std::vector<NormReading> readings(2);
+                  std::vector<NormReading> readings(variant == 4 ? 1 : 2);
+                  if (variant == 2) {
+                    readings[1].scale = Vectors(t[1], t[2], rows.offset);
+                    readings[1].shift = Vectors(t[1], t[2], 0);
+                  }
                   readings[0].scale = Vectors(t[1], t[2], 0);
                   readings[0].shift = Vectors(t[1], t[2], rows.offset);
                   auto result = d.ResidualNorm(&state, update, 1e-6f, readings);
