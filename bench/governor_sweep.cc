@@ -41,33 +41,53 @@ struct Options {
   v1::GenerateVideoRequest request;
 };
 
+/// Projected and measured seconds of one run.
+struct Timing {
+  double projected = 0;
+  double measured = 0;
+
+  double Error() const { return projected / measured - 1; }
+};
+
 /// One size of clip.
 struct Line {
   std::string clip;
   v1::GenerateVideoRequest request;
   /// Before any clip was made.
   v1::PlanResponse plan;
-  /// Of the run that was projected worst: bytes as its plan at admission said, and the peak. Caches
-  /// have grown since `plan`.
-  int64_t projected_bytes = 0;
-  /// Of each run after the first one of the size, as the server reports it.
-  std::vector<double> seconds;
-  double first_seconds = 0;
-  /// The same by phase.
+  /// As the plan at the run's admission said, what a size pays once included, and as the server
+  /// reports it.
+  Timing first;
+  std::vector<Timing> later;
+  /// Of the later runs, by phase.
   std::map<v1::Phase, std::vector<double>> phases;
+  /// Of the run whose memory was projected worst.
+  int64_t projected_bytes = 0;
   int64_t peak_bytes = 0;
 
-  /// What a size pays once is in the first run alone.
-  double Projected() const { return plan.projected_seconds() - plan.first_use_seconds(); }
-  double TimeError() const { return Projected() / Median(seconds) - 1; }
-  double FirstError() const { return plan.projected_seconds() / first_seconds - 1; }
+  double Measured() const { return MedianOf(&Timing::measured); }
+  double Projected() const { return MedianOf(&Timing::projected); }
+  double LaterError() const { return Projected() / Measured() - 1; }
+  /// Of the plan that was made before any clip, without what a size pays once.
+  double EarlyError() const {
+    return (plan.projected_seconds() - plan.first_use_seconds()) / Measured() - 1;
+  }
   double MemoryError() const {
     return static_cast<double>(projected_bytes) / static_cast<double>(peak_bytes) - 1;
   }
-  /// Of the measurements, (largest - smallest) / median.
+  /// Of the later runs, (largest - smallest) / median.
   double Spread() const {
-    const auto [least, most] = std::minmax_element(seconds.begin(), seconds.end());
-    return (*most - *least) / Median(seconds);
+    const auto [least, most] = std::minmax_element(
+        later.begin(), later.end(),
+        [](const Timing& a, const Timing& b) { return a.measured < b.measured; });
+    return (most->measured - least->measured) / Measured();
+  }
+
+ private:
+  double MedianOf(double Timing::*part) const {
+    std::vector<double> values;
+    for (const Timing& timing : later) values.push_back(timing.*part);
+    return Median(values);
   }
 };
 
@@ -92,19 +112,20 @@ std::string TakeOf(const std::string& prompt, int take) {
 }
 
 absl::Status Measure(client::VideoClient* client, const std::string& path, bool first, Line* line) {
-  int64_t projected = 0;
+  v1::PlanResponse plan;
   client::VideoClient::GenerateOptions options;
-  options.on_event = [&projected](const v1::GenerateVideoEvent& event) {
-    if (event.has_admitted()) projected = event.admitted().plan().projected_bytes();
+  options.on_event = [&plan](const v1::GenerateVideoEvent& event) {
+    if (event.has_admitted()) plan = event.admitted().plan();
   };
   LTX_ASSIGN_OR_RETURN(const v1::GenerationReport report,
                        client->Generate(line->request, path, options));
+  const Timing timing = {plan.projected_seconds(), report.run_seconds()};
   if (first) {
-    line->first_seconds = report.run_seconds();
+    line->first = timing;
   } else {
-    line->seconds.push_back(report.run_seconds());
-    for (const v1::PhaseTiming& timing : report.timings()) {
-      line->phases[timing.phase()].push_back(timing.seconds());
+    line->later.push_back(timing);
+    for (const v1::PhaseTiming& phase : report.timings()) {
+      line->phases[phase.phase()].push_back(phase.seconds());
     }
   }
   for (const v1::MemoryAmounts& amounts : report.memory()) {
@@ -112,11 +133,11 @@ absl::Status Measure(client::VideoClient* client, const std::string& path, bool 
     const auto error = [](int64_t projected, int64_t peak) {
       return std::abs(static_cast<double>(projected) / static_cast<double>(peak) - 1);
     };
-    if (line->peak_bytes != 0 &&
-        error(projected, amounts.peak_bytes()) <= error(line->projected_bytes, line->peak_bytes)) {
+    if (line->peak_bytes != 0 && error(plan.projected_bytes(), amounts.peak_bytes()) <=
+                                     error(line->projected_bytes, line->peak_bytes)) {
       continue;
     }
-    line->projected_bytes = projected;
+    line->projected_bytes = plan.projected_bytes();
     line->peak_bytes = amounts.peak_bytes();
   }
   return absl::OkStatus();
@@ -136,24 +157,31 @@ void PrintPhases(const Line& line) {
 
 void Print(const std::vector<Line>& lines, const Options& options) {
   std::printf(
-      "| clip | projected s | measured s (median of %d) | spread | error | first run: projected, "
-      "measured s | error | projected MB | measured MB | error |\n"
-      "|---|---|---|---|---|---|---|---|---|---|\n",
+      "| clip | first: projected, measured s | error | later (median of %d): projected, measured s "
+      "| spread | error | by the plan before all clips | projected, measured MB | error |\n"
+      "|---|---|---|---|---|---|---|---|---|\n",
       options.repeat);
-  double time = 0;
+  double first = 0;
+  double later = 0;
+  double early = 0;
   double memory = 0;
   for (const Line& line : lines) {
     std::printf(
-        "| %s | %.3f | %.3f | %.0f %% | %+.1f %% | %.3f, %.3f | %+.1f %% | %.3f | %.3f | %+.2f %% "
-        "|\n",
-        line.clip.c_str(), line.Projected(), Median(line.seconds), 100 * line.Spread(),
-        100 * line.TimeError(), line.plan.projected_seconds(), line.first_seconds,
-        100 * line.FirstError(), static_cast<double>(line.projected_bytes) * 1e-6,
+        "| %s | %.3f, %.3f | %+.1f %% | %.3f, %.3f | %.0f %% | %+.1f %% | %+.1f %% | %.3f, %.3f | "
+        "%+.2f %% |\n",
+        line.clip.c_str(), line.first.projected, line.first.measured, 100 * line.first.Error(),
+        line.Projected(), line.Measured(), 100 * line.Spread(), 100 * line.LaterError(),
+        100 * line.EarlyError(), static_cast<double>(line.projected_bytes) * 1e-6,
         static_cast<double>(line.peak_bytes) * 1e-6, 100 * line.MemoryError());
-    time = std::max(time, std::abs(line.TimeError()));
+    first = std::max(first, std::abs(line.first.Error()));
+    later = std::max(later, std::abs(line.LaterError()));
+    early = std::max(early, std::abs(line.EarlyError()));
     memory = std::max(memory, std::abs(line.MemoryError()));
   }
-  std::printf("\nlargest error: time %.1f %%, memory %.2f %%\n", 100 * time, 100 * memory);
+  std::printf(
+      "\nlargest error: first %.1f %%, later %.1f %%, by the plan before all clips %.1f %%, memory "
+      "%.2f %%\n",
+      100 * first, 100 * later, 100 * early, 100 * memory);
   if (!options.verbose) return;
   for (const Line& line : lines) PrintPhases(line);
 }
@@ -168,8 +196,9 @@ absl::Status Run(const Options& options) {
   const std::array<double, 3> before = LoadAverage();
   LTX_ASSIGN_OR_RETURN(const auto client, client::VideoClient::Connect(address, kConnectTimeout));
   LTX_ASSIGN_OR_RETURN(const auto file, TemporaryClip::Create());
-  // All plans come first: no measurement but the calibration's is in any of them. Then the sizes
-  // take turns, so that what the machine does meanwhile meets them all alike.
+  // One plan of each comes first: no measurement but the calibration's is in it. Then the sizes
+  // take turns, so that what the machine does meanwhile meets them all alike, and each run has the
+  // plan it was admitted by.
   std::vector<Line> lines;
   for (const std::string& clip : options.clips) {
     Line line;

@@ -15,6 +15,7 @@
 #include "client/channel.h"
 #include "engine/media/atomic_file.h"
 #include "engine/media/sha256.h"
+#include "engine/pipeline/recipe.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 #include "kernels/status_macros.h"
@@ -53,7 +54,9 @@ constexpr char kPartialEnding[] = ".partial.safetensors";
 
 /// What a request of a given length ends in.
 absl::string_view ExpectedMimeType(const v1::GenerateVideoRequest& request) {
-  if (request.recipe() == "t2a") return "audio/wav";
+  const absl::StatusOr<pipeline::Recipe> recipe = pipeline::ParseRecipe(request.recipe());
+  // Which recipe an unnamed one is, the server knows; none of the defaults is one of sound alone.
+  if (recipe.ok() && !pipeline::TraitsOf(*recipe).video) return "audio/wav";
   return request.num_frames() == 1 ? "image/png" : "video/mp4";
 }
 

@@ -14,6 +14,7 @@
 #include "kernels/memory_ledger.h"
 #include "kernels/op_scratch.h"
 #include "kernels/op_types.h"
+#include "kernels/preparation.h"
 #include "kernels/tensor.h"
 #include "kernels/uploads.h"
 
@@ -67,8 +68,11 @@ class Device {
   /// Free memory of the machine or card, everybody's use included; 0 if it is not to be had. Never
   /// a measure of this process. Any thread may ask.
   virtual int64_t SystemAvailableBytes() const = 0;
-  /// What operations take as kWorkspace while they run, for projections of memory.
+  /// What operations take as kWorkspace while they run, and prepare when they come first, for
+  /// projections.
   virtual const OpScratch& op_scratch() const { return NoOpScratch(); }
+  /// All that operations have prepared so far.
+  virtual Preparation prepared() const { return {}; }
   /// False for a device whose tensors have shapes but no elements (kernels/shape_device.h): then
   /// nobody needs to compute what would be uploaded.
   virtual bool holds_data() const { return true; }

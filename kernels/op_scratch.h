@@ -8,6 +8,7 @@
 #include "kernels/conv_axis.h"
 #include "kernels/dtype.h"
 #include "kernels/op_enums.h"
+#include "kernels/preparation.h"
 
 namespace ltx {
 
@@ -75,6 +76,12 @@ struct NormInterleaveSize {
   DType dtype = DType::kF32;
 };
 
+/// What the first use of an operation prepares. Operations of one key share it.
+struct FirstUse {
+  uint64_t key = 0;
+  Preparation preparation;
+};
+
 /// Scratch (owner kWorkspace) that the operations of a device take while they run, in bytes, from
 /// sizes alone, so that memory can be projected before anything is computed. Operations that are
 /// not named take none, or too little to matter. Where a library chooses, the answer is what it
@@ -95,6 +102,10 @@ class OpScratch {
   virtual std::optional<int64_t> NormInterleave(const NormInterleaveSize& /*size*/) const {
     return std::nullopt;
   }
+
+  /// What such an operation would prepare if it came now: nothing once it has been there.
+  virtual FirstUse FirstUseOf(const LinearSize& /*size*/) const { return {}; }
+  virtual FirstUse FirstUseOf(const AttentionSize& /*size*/) const { return {}; }
 };
 
 /// Of a device whose operations take nothing from the ledger while they run (it may hold one

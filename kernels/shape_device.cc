@@ -153,6 +153,11 @@ absl::Status ShapeDevice::Concurrently(absl::FunctionRef<absl::Status()> first,
   return status;
 }
 
+void ShapeDevice::Prepare(const FirstUse& first_use) {
+  if (!first_use.preparation.any()) return;
+  if (prepared_keys_.insert(first_use.key).second) prepared_ += first_use.preparation;
+}
+
 absl::StatusOr<std::unique_ptr<Recording>> ShapeDevice::Record(
     absl::FunctionRef<absl::Status()> work) {
   if (!can_record()) return Device::Record(work);
@@ -198,6 +203,7 @@ absl::StatusOr<Tensor> ShapeDevice::Linear(const Tensor& x, const LinearWeight& 
   size.bias = static_cast<const BookedWeight&>(*weight.prepared).has_bias();
   size.activation = options.activation;
   work_.products += static_cast<double>(size.rows) * static_cast<double>(size.in * size.out);
+  Prepare(op_scratch().FirstUseOf(size));
   return Result(shape, x.dtype(), op_scratch().Linear(size));
 }
 
@@ -332,6 +338,7 @@ absl::StatusOr<Tensor> ShapeDevice::Attention(const Columns& q, const Columns& k
   work_.attention +=
       static_cast<double>(size.batch * size.heads * (size.head_dim + size.value_dim)) *
       static_cast<double>(size.queries) * static_cast<double>(size.keys);
+  Prepare(op_scratch().FirstUseOf(size));
   return Result({size.batch, size.queries, size.heads * size.value_dim}, size.dtype,
                 op_scratch().Attention(size));
 }

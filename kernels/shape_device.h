@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "kernels/cuda/pool_lanes.h"
 #include "kernels/device.h"
 #include "kernels/shape_recorder.h"
@@ -51,6 +52,8 @@ class ShapeDevice : public Device {
 
   const WorkCount& work() const { return work_; }
   void ResetWork() { work_ = {}; }
+  /// What the modelled device has not prepared by now is new again.
+  void ForgetPrepared() { prepared_keys_.clear(); }
   /// The modelled device holds so many bytes of recordings, in whose place new ones come: only what
   /// goes beyond is booked from now on.
   void AssumeRecordings(int64_t bytes) { recorder_.Assume(bytes); }
@@ -62,6 +65,8 @@ class ShapeDevice : public Device {
   int64_t SystemAvailableBytes() const override { return modelled_->SystemAvailableBytes(); }
   const OpScratch& op_scratch() const override { return modelled_->op_scratch(); }
   bool holds_data() const override { return false; }
+  /// What the modelled device would have to prepare for the operations so far, each thing once.
+  Preparation prepared() const override { return prepared_; }
 
   absl::StatusOr<Tensor> Allocate(const Shape& shape, DType dtype, MemoryOwner owner) override;
   absl::Status Upload(absl::Span<const uint8_t> bytes, const Tensor& tensor) override;
@@ -175,6 +180,8 @@ class ShapeDevice : public Device {
   absl::StatusOr<Tensor> Result(const Shape& shape, DType dtype, int64_t scratch = 0);
   /// The same with memory that is there.
   absl::StatusOr<Tensor> Counted(Tensor result, int64_t scratch);
+  /// Books what an operation prepares, if it is the first to need it.
+  void Prepare(const FirstUse& first_use);
   absl::StatusOr<Tensor> Like(const Tensor& x) { return Result(x.shape(), x.dtype()); }
 
   const Device* const modelled_;
@@ -184,6 +191,8 @@ class ShapeDevice : public Device {
   std::shared_ptr<cuda::MemoryPool> recording_pool_;
   cuda::PoolLanes lanes_;
   WorkCount work_;
+  absl::flat_hash_set<uint64_t> prepared_keys_;
+  Preparation prepared_;
 };
 
 }  // namespace ltx

@@ -43,6 +43,48 @@ class ShapeDeviceTest : public ::testing::TestWithParam<DType> {
   ShapeDevice shape_;
 };
 
+/// Says of every product that its first use prepares something, once for each number of rows.
+class ChoosingScratch final : public OpScratch {
+ public:
+  int64_t Linear(const LinearSize&) const override { return 0; }
+  int64_t Conv(const ConvSize&) const override { return 0; }
+  int64_t Attention(const AttentionSize&) const override { return 0; }
+  int64_t GroupNorm(const GroupNormSize&) const override { return 0; }
+  FirstUse FirstUseOf(const LinearSize& size) const override {
+    FirstUse first_use;
+    first_use.key = static_cast<uint64_t>(size.rows);
+    first_use.preparation.products = 1;
+    first_use.preparation.product_work = static_cast<double>(size.rows);
+    return first_use;
+  }
+};
+
+class ChoosingDevice final : public ShapeDevice {
+ public:
+  using ShapeDevice::ShapeDevice;
+  const OpScratch& op_scratch() const override { return scratch_; }
+
+ private:
+  const ChoosingScratch scratch_;
+};
+
+TEST_P(ShapeDeviceTest, WhatSeveralOperationsPrepareIsBookedOnce) {
+  ChoosingDevice device(cpu_.get());
+  const LinearWeight weight =
+      device.PrepareLinear(Ones(device, {4, 8}), {}, MemoryOwner::kWeightsDit).value();
+  const auto multiply = [&](int64_t rows) {
+    const Preparation before = device.prepared();
+    EXPECT_TRUE(device.Linear(Ones(device, {rows, 8}), weight, {}).ok());
+    return device.prepared() - before;
+  };
+  EXPECT_EQ(multiply(16).products, 1);
+  EXPECT_FALSE(multiply(16).any());
+  EXPECT_EQ(multiply(32).product_work, 32);
+  device.ForgetPrepared();
+  EXPECT_EQ(multiply(16).products, 1);
+  EXPECT_EQ(device.prepared().products, 3);
+}
+
 /// The result of an operation on operands of these shapes, measured from where they exist.
 template <typename Operation>
 Program Of(std::vector<Shape> shapes, DType dtype, const Operation& operation) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "kernels/status_macros.h"
@@ -47,13 +48,15 @@ class DiscardingSink final : public GenerationSink {
   const std::string folder_;
 };
 
-/// The shortest clip of the smallest rung, the model's default size, and then rungs above it up to
-/// kMostVolume times as many pixels: what belongs to a unit, and what grows with area and with
-/// length, show at sizes that are far apart.
+/// The shortest clip of the smallest rung, the model's default size, and then the rungs around it,
+/// smaller ones first, from 1 / kLeastShare of its pixels to kMostVolume times as many: what
+/// belongs to a unit, and what grows with area and with length, show at sizes that are far apart.
 std::vector<pipeline::GenerationRequest> Sizes(const pipeline::Model& model,
                                                const RungLadder& ladder) {
   /// Beyond it a clip costs more than it tells: time grows in proportion, or faster.
   constexpr double kMostVolume = 4;
+  /// Below it, the shortest clip of all tells as much.
+  constexpr double kLeastShare = 8;
   std::vector<pipeline::GenerationRequest> requests;
   const auto add = [&](const Geometry& geometry) {
     pipeline::GenerationRequest request = model.DefaultRequest();
@@ -73,18 +76,21 @@ std::vector<pipeline::GenerationRequest> Sizes(const pipeline::Model& model,
   add(defaults);
   for (const Rung& rung : ladder.rungs()) {
     const double times = rung.geometry.volume() / defaults.volume();
-    if (times > 1 && times <= kMostVolume) add(rung.geometry);
+    if (times != 1 && times * kLeastShare >= 1 && times <= kMostVolume) add(rung.geometry);
   }
   return requests;
 }
 
-/// One for each run: a prompt that was seen before may be kept, and then costs nothing.
+/// A prompt that was seen before may be kept, and then costs nothing: each run has a number of its
+/// own. Two runs in a row have as many tokens, so that the second tells what a length of prompt
+/// costs, and the first what its first use does.
 constexpr const char* kPrompts[] = {
     "a red circle moves from left to right on a black background, a low hum",
-    "a blue square moves up on a brown background, a rising tone",
-    "a green ring moves down on a gray background, a high whistle",
-    "a white triangle bounces on a dark blue background, short beeps",
+    "a white triangle bounces on a dark blue background, short beeps, then a rising tone",
 };
+std::string PromptOf(int run) {
+  return absl::StrFormat("%s %03d", kPrompts[run / 2 % std::size(kPrompts)], run);
+}
 
 /// Rounds over all sizes, one clip of each in a round, two in the first: more than a median of the
 /// units that a clip has one of is worth.
@@ -123,7 +129,7 @@ absl::Status Calibrate(const pipeline::Model& model, Governor* governor,
   // Rounds over all sizes, so that what the machine does meanwhile meets them all alike. What
   // does not fit into the time that is left is not begun.
   const auto run = [&](pipeline::GenerationRequest request) -> absl::StatusOr<bool> {
-    request.prompt = absl::StrCat(kPrompts[clips % std::size(kPrompts)], " ", clips);
+    request.prompt = PromptOf(clips);
     LTX_ASSIGN_OR_RETURN(const bool finished, RunOnce(model, governor, request, scratch_dir, end));
     clips += finished ? 1 : 0;
     return finished;

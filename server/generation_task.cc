@@ -179,8 +179,11 @@ absl::Status GenerationTask::AdvanceEngine() {
   const int64_t fused_bytes =
       model_->fused_cache() == nullptr ? 0 : model_->fused_cache()->stats().bytes;
   expected_bytes_ = std::max(expected_bytes_, governor_->ExpectedBytes(*plan_, phase, fused_bytes));
-  spdlog::debug("{} {}/{} took {:.4f} s", std::string(pipeline::PhaseName(unit.unit.phase)),
-                unit.unit.index, unit.unit.count, unit.seconds);
+  const Preparation& prepared = unit.preparation;
+  spdlog::debug(
+      "{} {}/{} took {:.4f} s; prepared: {} products, {} attentions, {} issued, {} recorded",
+      std::string(pipeline::PhaseName(unit.unit.phase)), unit.unit.index, unit.unit.count,
+      unit.seconds, prepared.products, prepared.attentions, prepared.issued, prepared.recorded);
   if (unit.unit.phase == pipeline::Phase::kStage1 || unit.unit.phase == pipeline::Phase::kStage2) {
     metrics_->ObserveStepSeconds(plan_->verdict.rung,
                                  absl::AsciiStrToLower(DTypeName(model_->compute_dtype())),
@@ -191,7 +194,7 @@ absl::Status GenerationTask::AdvanceEngine() {
   // nothing of the planned one.
   const bool observe = CacheHits(*model_) == cache_hits && !WasWritten(unit.unit) &&
                        job_->parameters().num_frames == plan_->parameters.num_frames;
-  const absl::Status within_lease = Account(index, unit.seconds, observe);
+  const absl::Status within_lease = Account(index, unit, observe);
   if (within_lease.ok()) LTX_RETURN_IF_ERROR(TakeFrames());
   // A length may have been predicted, and the decoder says how many units it takes.
   CountMuxUnits(job_->parameters().num_frames);
@@ -260,9 +263,9 @@ bool GenerationTask::WasWritten(const pipeline::WorkUnit& unit) const {
          unit.index == 1;
 }
 
-absl::Status GenerationTask::Account(size_t unit, double seconds, bool observe) {
-  if (observe) governor_->ObserveUnit(*plan_, unit, seconds);
-  monitor_.Finish(seconds);
+absl::Status GenerationTask::Account(size_t index, const pipeline::UnitReport& unit, bool observe) {
+  if (observe) governor_->ObserveUnit(*plan_, index, unit.seconds, unit.preparation);
+  monitor_.Finish(unit.seconds);
   return monitor_.Check();
 }
 
@@ -410,7 +413,7 @@ absl::StatusOr<bool> GenerationTask::AdvanceMux() {
   timing->set_phase(v1::PHASE_MUX);
   timing->set_seconds(absl::ToDoubleSeconds(mux_time_));
   metrics_->ObservePhaseSeconds("mux", timing->seconds());
-  governor_->ObserveUnit(*plan_, plan_->units.size() - 1, timing->seconds());
+  governor_->ObserveUnit(*plan_, plan_->units.size() - 1, timing->seconds(), {});
   report_.set_run_seconds(RunSeconds());
   if (plan_->demand.seconds_known) {
     metrics_->ObserveProjection(ProjectionKind::kTime, plan_->demand.total_seconds(),

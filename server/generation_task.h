@@ -56,7 +56,7 @@ class GenerationTask final : public Task {
   absl::Status AdvanceEngine();
   /// Tells the governor of a unit, and asks it whether the job may go on. `observe`: the unit was
   /// what the plan says.
-  absl::Status Account(size_t unit, double seconds, bool observe);
+  absl::Status Account(size_t index, const pipeline::UnitReport& unit, bool observe);
   /// Whether the unit encodes a prompt that the model has written: another one than was planned.
   bool WasWritten(const pipeline::WorkUnit& unit) const;
   /// Makes room for the next unit: transformers with an adapter that nobody uses go, if there would

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "engine/checkpoint/model_set.h"
 #include "kernels/status_macros.h"
 #include "server/generation_task.h"
 #include "server/governor/verdict.h"
@@ -101,7 +102,7 @@ SchedulerHooks GovernorHooks(const Governor* governor) {
 void ModelBackend::Describe(v1::HealthResponse* response) const {
   v1::ModelInfo* model = response->mutable_model();
   model->set_name(model_->name());
-  model->set_kind(model_->kind());
+  model->set_kind(std::string(checkpoint::ModelKindName(model_->kind())));
   model->set_version(model_->version());
   model->set_path(options_.model_path);
   for (const pipeline::Recipe recipe : model_->recipes()) {

@@ -398,7 +398,7 @@ absl::Status RunServer(const ServerConfig& config) {
 
   const std::string host = config.listen.substr(0, config.listen.rfind(':'));
   spdlog::info("{} {} ({}) ready on {} after {:.2f} s", model->name(), model->version(),
-               model->kind(), absl::StrCat(host, ":", port),
+               std::string(checkpoint::ModelKindName(model->kind())), absl::StrCat(host, ":", port),
                absl::ToDoubleSeconds(absl::Now() - start));
   std::printf("listening on %s:%d\n", host.c_str(), port);
   std::fflush(stdout);

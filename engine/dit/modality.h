@@ -46,6 +46,8 @@ struct StreamLayout {
 /// A layout on the device: rotary tables and masks, made once by Transformer::Prepare.
 struct PreparedStream {
   StreamKind kind = StreamKind::kVideo;
+  /// The same for equal layouts, in this process; differs for others almost certainly.
+  uint64_t fingerprint = 0;
   int64_t batch = 1;
   int64_t tokens = 0;
   RopeTable rope;

@@ -15,12 +15,18 @@ namespace {
 /// one rung repeat them.
 constexpr size_t kMaxEntries = 4;
 
-void AppendKey(const StreamInputs* inputs, std::string* key) {
+/// What stands for a layout in a key: the one object, or any that is equal.
+using LayoutId = uint64_t (*)(const PreparedStream& layout);
+
+uint64_t AddressOf(const PreparedStream& layout) { return reinterpret_cast<uintptr_t>(&layout); }
+uint64_t FingerprintOf(const PreparedStream& layout) { return layout.fingerprint; }
+
+void AppendKey(const StreamInputs* inputs, LayoutId id, std::string* key) {
   if (inputs == nullptr) {
     absl::StrAppend(key, "absent;");
     return;
   }
-  absl::StrAppend(key, reinterpret_cast<uintptr_t>(inputs->prepared.get()), inputs->enabled);
+  absl::StrAppend(key, id(*inputs->prepared), inputs->enabled);
   for (const Tensor* tensor : inputs->Tensors()) {
     absl::StrAppend(key, ",", tensor->defined() ? tensor->shape().ToString() : "-");
   }
@@ -29,10 +35,10 @@ void AppendKey(const StreamInputs* inputs, std::string* key) {
 }
 
 std::string KeyOf(const StreamInputs* video, const StreamInputs* audio,
-                  const BatchPerturbations& perturbations) {
+                  const BatchPerturbations& perturbations, LayoutId id) {
   std::string key;
-  AppendKey(video, &key);
-  AppendKey(audio, &key);
+  AppendKey(video, id, &key);
+  AppendKey(audio, id, &key);
   for (const std::vector<Perturbation>& sample : perturbations) {
     absl::StrAppend(&key, "/");
     for (const Perturbation& perturbation : sample) {
@@ -73,21 +79,49 @@ const StreamInputs* PointerTo(const std::optional<StreamInputs>& inputs) {
 
 }  // namespace
 
+void RecordedForwards::Clear() {
+  entries_.clear();
+  Publish();
+}
+
+bool RecordedForwards::IsAssumed(const std::string& kind) const {
+  return std::find(assumed_.begin(), assumed_.end(), kind) != assumed_.end();
+}
+
+std::vector<std::string> RecordedForwards::Recorded() const {
+  absl::MutexLock lock(&mutex_);
+  return published_;
+}
+
+void RecordedForwards::Publish() {
+  std::vector<std::string> kinds;
+  for (const Entry& entry : entries_) {
+    if (entry.recording != nullptr) kinds.push_back(entry.kind);
+  }
+  absl::MutexLock lock(&mutex_);
+  published_ = std::move(kinds);
+}
+
 absl::StatusOr<StreamPair> RecordedForwards::Run(Device& device, const StreamInputs* video,
                                                  const StreamInputs* audio,
                                                  const BatchPerturbations& perturbations,
                                                  Evaluate evaluate) {
-  std::string key = KeyOf(video, audio, perturbations);
+  std::string key = KeyOf(video, audio, perturbations, AddressOf);
   const auto found = std::find_if(entries_.begin(), entries_.end(),
                                   [&](const Entry& entry) { return entry.key == key; });
   if (found == entries_.end()) {
     LTX_ASSIGN_OR_RETURN(StreamPair results, evaluate(video, audio));
     Entry entry;
     entry.key = std::move(key);
+    entry.kind = KeyOf(video, audio, perturbations, FingerprintOf);
+    if (!IsAssumed(entry.kind)) prepared_.issued += 1;
     if (video != nullptr) entry.video_layout = video->prepared;
     if (audio != nullptr) entry.audio_layout = audio->prepared;
     entries_.push_front(std::move(entry));
-    if (entries_.size() > kMaxEntries) entries_.pop_back();
+    if (entries_.size() > kMaxEntries) {
+      entries_.pop_back();
+      Publish();
+    }
     return results;
   }
   entries_.splice(entries_.begin(), entries_, found);
@@ -99,6 +133,8 @@ absl::StatusOr<StreamPair> RecordedForwards::Run(Device& device, const StreamInp
       LTX_ASSIGN_OR_RETURN(entry.results, evaluate(PointerTo(entry.video), PointerTo(entry.audio)));
       return absl::OkStatus();
     }));
+    if (!IsAssumed(entry.kind)) prepared_.recorded += 1;
+    Publish();
   } else {
     LTX_RETURN_IF_ERROR(CopyInputs(device, video, &entry.video));
     LTX_RETURN_IF_ERROR(CopyInputs(device, audio, &entry.audio));

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "absl/hash/hash.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -170,6 +171,9 @@ absl::StatusOr<std::shared_ptr<const PreparedStream>> Transformer::BuildLayout(
   const StreamModel& model = ModelOf(kind);
   auto prepared = std::make_shared<PreparedStream>();
   prepared->kind = kind;
+  prepared->fingerprint =
+      absl::HashOf(layout.batch, layout.tokens, layout.positions, layout.keyframes_mask,
+                   layout.attention_mask.has_value(), layout.has_keyframe_slots);
   prepared->batch = layout.batch;
   prepared->tokens = layout.tokens;
   const int64_t axes = static_cast<int64_t>(model.rope.max_position.size());

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <list>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -20,6 +21,7 @@
 #include "engine/dit/transformer_block.h"
 #include "engine/stage_observer.h"
 #include "kernels/device.h"
+#include "kernels/preparation.h"
 
 namespace ltx::dit {
 
@@ -64,6 +66,12 @@ class Transformer {
   void set_recording(bool on) { recording_ = on; }
   /// The next forward of any kind is new again.
   void ForgetRecordings() { recorded_.Clear(); }
+  /// Kinds of forwards that would be replayed now. Any thread may ask.
+  std::vector<std::string> recorded() const { return recorded_.Recorded(); }
+  /// Forwards of these kinds are booked as replays; see RecordedForwards.
+  void AssumeRecorded(std::vector<std::string> kinds) { recorded_.Assume(std::move(kinds)); }
+  /// Forwards that were issued and recorded so far, where they are recorded at all.
+  const Preparation& prepared() const { return recorded_.prepared(); }
 
   Device& device() const { return *device_; }
   DType dtype() const { return dtype_; }

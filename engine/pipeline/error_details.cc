@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/cord.h"
+#include "absl/strings/str_cat.h"
 
 namespace ltx::pipeline {
 namespace {
@@ -24,6 +25,14 @@ absl::Status WithDetail(absl::Status status, const ErrorDetail& detail) {
   SetPart(kErrorValueUrl, detail.value, &status);
   SetPart(kErrorLegalUrl, detail.legal, &status);
   return status;
+}
+
+absl::Status UnknownNameError(absl::string_view field, absl::string_view name,
+                              absl::string_view legal) {
+  return WithDetail(
+      absl::InvalidArgumentError(absl::StrCat("unknown ", field, " '", name, "'; known: ", legal)),
+      {std::string(kReasonUnknownValue), std::string(field), std::string(name),
+       std::string(legal)});
 }
 
 std::optional<ErrorDetail> GetErrorDetail(const absl::Status& status) {

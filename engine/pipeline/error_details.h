@@ -46,6 +46,10 @@ struct ErrorDetail {
 /// `status` with the detail attached. Must not be OK.
 absl::Status WithDetail(absl::Status status, const ErrorDetail& detail);
 
+/// INVALID_ARGUMENT (UNKNOWN_VALUE): `name` is none of the `legal` ones ("a, b, c") of a field.
+absl::Status UnknownNameError(absl::string_view field, absl::string_view name,
+                              absl::string_view legal);
+
 /// The detail of a status, if it carries one.
 std::optional<ErrorDetail> GetErrorDetail(const absl::Status& status);
 

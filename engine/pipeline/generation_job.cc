@@ -96,6 +96,8 @@ struct GenerationJob::State {
   int completed = 0;
   bool failed = false;
   bool taken = false;
+  /// By the transformers that have run for this job.
+  Preparation prepared;
   /// In order of execution.
   std::vector<PhaseSeconds> phases;
 
@@ -253,15 +255,17 @@ absl::Status GenerationJob::State::Fuse() {
 }
 
 absl::Status GenerationJob::State::Denoise(int number) {
+  const dit::Transformer* const transformer =
+      fused != nullptr ? fused.get() : parts().transformer.get();
   if (stage == nullptr) {
     LTX_ASSIGN_OR_RETURN(const StageSpec spec, StageToRun(number));
-    const dit::Transformer* const transformer =
-        fused != nullptr ? fused.get() : parts().transformer.get();
     LTX_ASSIGN_OR_RETURN(
         stage, DiffusionStage::Start(transformer, spec, contexts, negative_contexts, noise.get(),
                                      options.observer));
   }
+  const Preparation before = transformer->prepared();
   LTX_RETURN_IF_ERROR(stage->Forward());
+  prepared += transformer->prepared() - before;
   return stage->done() ? FinishStage(number) : absl::OkStatus();
 }
 
@@ -352,9 +356,7 @@ absl::StatusOr<std::unique_ptr<GenerationJob>> GenerationJob::Create(
   // Until the duration head has spoken, what is planned is the longest clip that it may ask for.
   LTX_ASSIGN_OR_RETURN(resolved.num_frames, LongestFrames(request, model->limits()));
   PlanInputs inputs;
-  inputs.model_kind = model->kind() == checkpoint::ModelKindName(checkpoint::ModelKind::kDistilled)
-                          ? checkpoint::ModelKind::kDistilled
-                          : checkpoint::ModelKind::kDev;
+  inputs.model_kind = model->kind();
   inputs.model_version = model->defaults().version;
   inputs.ancestral_stage_1 = options.ancestral;
   inputs.num_blocks = model->parts().transformer->num_blocks();
@@ -386,6 +388,12 @@ absl::StatusOr<UnitReport> GenerationJob::Advance() {
   if (done()) return absl::FailedPreconditionError("the job is done");
   if (state_->failed) return absl::FailedPreconditionError("the job has failed before");
   const absl::Time start = absl::Now();
+  const auto prepared = [this] {
+    Preparation prepared = state_->device().prepared();
+    prepared += state_->prepared;
+    return prepared;
+  };
+  const Preparation before = prepared();
   const Phase phase = state_->plan[state_->completed].phase;
   absl::Status status = state_->Run(state_->plan[state_->completed]);
   status.Update(state_->device().Synchronize());
@@ -395,6 +403,7 @@ absl::StatusOr<UnitReport> GenerationJob::Advance() {
   }
   UnitReport report;
   report.seconds = absl::ToDoubleSeconds(absl::Now() - start);
+  report.preparation = prepared() - before;
   const auto is_phase = [phase](const PhaseSeconds& total) { return total.phase == phase; };
   auto total = std::find_if(state_->phases.begin(), state_->phases.end(), is_phase);
   if (total == state_->phases.end()) total = state_->phases.insert(total, {phase, 0, 0.0});

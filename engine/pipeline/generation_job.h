@@ -12,6 +12,7 @@
 #include "engine/pipeline/generation_request.h"
 #include "engine/pipeline/model.h"
 #include "engine/pipeline/work_unit.h"
+#include "kernels/preparation.h"
 #include "kernels/tensor.h"
 
 namespace ltx::pipeline {
@@ -21,6 +22,8 @@ struct UnitReport {
   WorkUnit unit;
   /// Wall-clock seconds, the device's work included.
   double seconds = 0;
+  /// What the device and the transformer prepared during the unit, and will find later.
+  Preparation preparation;
   /// Units finished and planned, over all phases.
   int completed = 0;
   int total = 0;

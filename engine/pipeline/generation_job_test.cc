@@ -139,7 +139,7 @@ TEST_F(GenerationJobTest, WhatThereIsBetweenUnits) {
 
 TEST_F(GenerationJobTest, ModelDescribesItself) {
   EXPECT_EQ(model_->name(), "ltx-tiny");
-  EXPECT_EQ(model_->kind(), "distilled");
+  EXPECT_EQ(model_->kind(), checkpoint::ModelKind::kDistilled);
   EXPECT_EQ(model_->version(), "2.5.1");
   EXPECT_EQ(model_->recipes(),
             (std::vector<Recipe>{Recipe::kDistilled, Recipe::kDistilledOneStage}));

@@ -122,9 +122,8 @@ absl::Status CheckSize(absl::string_view field, int64_t size, Recipe recipe,
 absl::Status CheckNumber(absl::string_view field, std::optional<double> value, double low,
                          double high, absl::string_view why) {
   if (!value.has_value() || (*value >= low && *value <= high)) return absl::OkStatus();
-  const std::string legal =
-      std::isinf(high) ? "a finite number" : absl::StrCat("from ", low, " to ", high);
-  return Refuse(kReasonUnknownValue, field, absl::StrCat(*value), legal, why);
+  return Refuse(kReasonUnknownValue, field, absl::StrCat(*value),
+                absl::StrCat("from ", low, " to ", high), why);
 }
 
 absl::Status CheckSampling(const GenerationRequest& request) {
@@ -194,13 +193,6 @@ absl::Status CheckLength(const GenerationRequest& request, const RequestLimits& 
                     request, limits);
 }
 
-absl::Status UnknownName(absl::string_view field, absl::string_view name,
-                         const std::string& legal) {
-  return WithDetail(
-      absl::InvalidArgumentError(absl::StrCat("unknown ", field, " '", name, "'; known: ", legal)),
-      {std::string(kReasonUnknownValue), std::string(field), std::string(name), legal});
-}
-
 }  // namespace
 
 absl::string_view NoiseGeneratorName(NoiseGenerator generator) {
@@ -217,7 +209,7 @@ absl::StatusOr<NoiseGenerator> ParseNoiseGenerator(absl::string_view name) {
   for (const NoiseGenerator generator : {NoiseGenerator::kTorchCpu, NoiseGenerator::kTorchCuda}) {
     if (name == NoiseGeneratorName(generator)) return generator;
   }
-  return UnknownName("noise_generator", name, "torch_cpu, torch_cuda");
+  return UnknownNameError("noise_generator", name, "torch_cpu, torch_cuda");
 }
 
 absl::string_view GuidanceBatchingName(GuidanceBatching batching) {

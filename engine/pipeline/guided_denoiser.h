@@ -95,8 +95,6 @@ class GuidedDenoiser {
   /// Forwards of the evaluation that are still to run; 0 from the start if all modalities keep
   /// their last prediction.
   int pending() const { return static_cast<int>(groups_.size() - next_group_); }
-  /// The passes of the next forward.
-  const std::vector<GuidancePass>& next_passes() const { return groups_[next_group_]; }
   /// Runs the next forward. FAILED_PRECONDITION if none is pending.
   absl::Status Forward();
   /// What the sampler gets. FAILED_PRECONDITION while forwards are pending.

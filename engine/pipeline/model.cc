@@ -15,8 +15,6 @@ namespace ltx::pipeline {
 
 namespace {
 
-constexpr absl::string_view kKindDistilled = "distilled";
-
 absl::Status Missing(const RecipeTraits& recipe, const std::string& model, absl::string_view file,
                      absl::string_view what) {
   return WithDetail(absl::FailedPreconditionError(absl::StrCat("recipe ", recipe.name, " needs ",
@@ -54,7 +52,7 @@ absl::StatusOr<std::unique_ptr<Model>> Model::Load(Device* device,
       std::make_unique<text::PromptCache>(device, options.prompt_cache_bytes);
   LTX_RETURN_IF_ERROR(model->LoadEnhancer());
   LTX_RETURN_IF_ERROR(model->CheckGrid());
-  const bool distilled = model->kind_ == kKindDistilled;
+  const bool distilled = model->kind_ == checkpoint::ModelKind::kDistilled;
   for (const RecipeTraits& recipe : AllRecipes()) {
     // A distilled model runs the others when asked, but they are not what it is for.
     if (recipe.full_model == distilled || !model->CheckRecipe(recipe).ok()) continue;
@@ -66,7 +64,7 @@ absl::StatusOr<std::unique_ptr<Model>> Model::Load(Device* device,
 
 absl::Status Model::Describe(const checkpoint::ModelSet& files, const ModelOptions& options) {
   name_ = files.name;
-  kind_ = std::string(checkpoint::ModelKindName(options.kind.value_or(files.kind)));
+  kind_ = options.kind.value_or(files.kind);
   version_ = files.model_version;
   defaults_.version = checkpoint::ParseModelVersionForDefaults(version_);
   defaults_.height = files.defaults.height;
@@ -144,11 +142,11 @@ FusedCache* Model::fused_cache() const { return parts_->fused.get(); }
 int64_t Model::sample_rate() const { return parts_->vocoder->sample_rate(); }
 
 absl::Status Model::CheckRecipe(const RecipeTraits& recipe) const {
-  if (!recipe.full_model && kind_ != kKindDistilled) {
-    return WithDetail(
-        absl::FailedPreconditionError(absl::StrCat(
-            "recipe ", recipe.name, " needs a distilled model; ", name_, " is ", kind_)),
-        {std::string(kReasonModelKind), "recipe", std::string(recipe.name), ""});
+  if (!recipe.full_model && kind_ != checkpoint::ModelKind::kDistilled) {
+    return WithDetail(absl::FailedPreconditionError(
+                          absl::StrCat("recipe ", recipe.name, " needs a distilled model; ", name_,
+                                       " is ", checkpoint::ModelKindName(kind_))),
+                      {std::string(kReasonModelKind), "recipe", std::string(recipe.name), ""});
   }
   if (recipe.two_stages() && parts_->upsampler == nullptr) {
     return Missing(recipe, name_, "spatial_upsampler", "a spatial latent upsampler");

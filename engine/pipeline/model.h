@@ -62,8 +62,7 @@ class Model {
 
   /// The set's name, e.g. "ltx-tiny".
   const std::string& name() const { return name_; }
-  /// "distilled" or "dev".
-  const std::string& kind() const { return kind_; }
+  checkpoint::ModelKind kind() const { return kind_; }
   /// `model_version` of the transformer file, e.g. "2.5.1"; empty if it has none.
   const std::string& version() const { return version_; }
   const RequestLimits& limits() const { return limits_; }
@@ -107,7 +106,8 @@ class Model {
   Device* device_ = nullptr;
   DType compute_dtype_ = DType::kF32;
   ModelOptions options_;
-  std::string name_, kind_, version_;
+  std::string name_, version_;
+  checkpoint::ModelKind kind_ = checkpoint::ModelKind::kDev;
   RequestDefaults defaults_;
   RequestLimits limits_;
   std::vector<Recipe> recipes_;

@@ -42,7 +42,7 @@ PhaseMemory Beyond(const MemoryLedger::Snapshot& resident, const MemoryLedger::S
 
 absl::StatusOr<std::unique_ptr<PlanProjector>> PlanProjector::Create(
     const Model* model, const checkpoint::ModelSet& files) {
-  auto projector = std::unique_ptr<PlanProjector>(new PlanProjector(&model->device()));
+  auto projector = std::unique_ptr<PlanProjector>(new PlanProjector(model));
   ModelOptions options = model->options();
   options.tokenizer = model->parts().prompt_encoder->shared_tokenizer();
   // A job may find its transformer gone.
@@ -65,9 +65,16 @@ absl::StatusOr<PlanProjection> PlanProjector::Project(const GenerationRequest& r
   // As if the prompt had never been seen, and the cache were about to keep it; and as if the
   // forwards were new, in the memory that recordings have so far.
   shapes_->parts().prompt_cache->Clear();
-  shapes_->parts().transformer->ForgetRecordings();
-  device_.AssumeRecordings(
-      modelled_->ledger().Read().by_owner[static_cast<int>(MemoryOwner::kRecordings)].live_bytes);
+  dit::Transformer& transformer = *shapes_->parts().transformer;
+  transformer.ForgetRecordings();
+  device_.AssumeRecordings(modelled_->device()
+                               .ledger()
+                               .Read()
+                               .by_owner[static_cast<int>(MemoryOwner::kRecordings)]
+                               .live_bytes);
+  // Their time, however, is paid again only for what is not there.
+  transformer.AssumeRecorded(modelled_->parts().transformer->recorded());
+  device_.ForgetPrepared();
   const MemoryLedger::Snapshot resident = ledger.Read();
   const auto noise = std::make_shared<CountedNoise>();
   JobOptions options;
@@ -85,6 +92,7 @@ absl::StatusOr<PlanProjection> PlanProjector::Project(const GenerationRequest& r
     unit.work = device_.work();
     unit.drawn = noise->drawn() - drawn;
     unit.first_of_phase = report.unit.index == 1;
+    unit.preparation = report.preparation;
     projection.units.push_back(unit);
     const PhaseMemory memory = Beyond(resident, ledger.Read(), report.unit.phase);
     // A phase may come twice: an adapter goes in before each stage.

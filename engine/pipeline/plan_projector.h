@@ -14,6 +14,7 @@
 #include "engine/pipeline/model.h"
 #include "engine/pipeline/work_unit.h"
 #include "kernels/memory_ledger.h"
+#include "kernels/preparation.h"
 #include "kernels/shape_device.h"
 
 namespace ltx::pipeline {
@@ -26,6 +27,8 @@ struct UnitProjection {
   int64_t drawn = 0;
   /// The first unit of its stage, which also prepares it.
   bool first_of_phase = false;
+  /// What the unit would have to prepare, with what there is on the real device now.
+  Preparation preparation;
 };
 
 /// Device memory of one phase beyond what is resident when no job runs.
@@ -66,9 +69,9 @@ class PlanProjector {
   absl::StatusOr<PlanProjection> Project(const GenerationRequest& request);
 
  private:
-  explicit PlanProjector(Device* modelled) : modelled_(modelled), device_(modelled) {}
+  explicit PlanProjector(const Model* model) : modelled_(model), device_(&model->device()) {}
 
-  Device* const modelled_;
+  const Model* const modelled_;
   absl::Mutex mutex_;
   ShapeDevice device_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<Model> shapes_ ABSL_GUARDED_BY(mutex_);

@@ -126,16 +126,13 @@ absl::StatusOr<Recipe> ParseRecipe(absl::string_view name) {
   for (const RecipeTraits& traits : kTable) {
     if (name == traits.name) return traits.recipe;
   }
-  const ErrorDetail detail = {std::string(kReasonUnknownValue), "recipe", std::string(name),
-                              RecipeNames()};
   if (std::find(std::begin(kUnbuilt), std::end(kUnbuilt), name) != std::end(kUnbuilt)) {
-    return WithDetail(absl::UnimplementedError(absl::StrCat(
-                          "recipe '", name, "' is not implemented; there are: ", RecipeNames())),
-                      detail);
+    return WithDetail(
+        absl::UnimplementedError(
+            absl::StrCat("recipe '", name, "' is not implemented; there are: ", RecipeNames())),
+        {std::string(kReasonUnknownValue), "recipe", std::string(name), RecipeNames()});
   }
-  return WithDetail(absl::InvalidArgumentError(
-                        absl::StrCat("unknown recipe '", name, "'; known: ", RecipeNames())),
-                    detail);
+  return UnknownNameError("recipe", name, RecipeNames());
 }
 
 int64_t SizeMultiple(Recipe recipe) { return TraitsOf(recipe).stages[0].size_divisor * kSpaceStep; }

@@ -91,26 +91,19 @@ constexpr RequestField kFields[] = {
 
 absl::Span<const RequestField> RecipeDependentFields() { return kFields; }
 
-absl::Status UnsupportedFieldError(absl::string_view field, absl::string_view value,
-                                   Recipe recipe) {
-  return WithDetail(
-      absl::InvalidArgumentError(absl::StrCat(field, " ", value, " cannot be honoured by recipe ",
-                                              RecipeName(recipe), ": leave it unset")),
-      {std::string(kReasonUnsupportedField), std::string(field), std::string(value), "unset"});
-}
-
 absl::Status CheckRecipeFields(const GenerationRequest& request) {
   const RecipeTraits& traits = TraitsOf(request.recipe);
   for (const RequestField& field : kFields) {
     const Text value = field.value(request);
     if (!value.has_value() || field.honoured(traits, request)) continue;
-    if (request.video_only && field.honoured(traits, GenerationRequest{})) {
-      return WithDetail(
-          absl::InvalidArgumentError(absl::StrCat(
-              field.name, " ", *value, " has no effect with video_only: leave it unset")),
-          {std::string(kReasonUnsupportedField), std::string(field.name), *value, "unset"});
-    }
-    return UnsupportedFieldError(field.name, *value, request.recipe);
+    const bool for_sound = request.video_only && field.honoured(traits, GenerationRequest{});
+    const std::string why =
+        for_sound ? "has no effect with video_only"
+                  : absl::StrCat("cannot be honoured by recipe ", RecipeName(request.recipe));
+    return WithDetail(
+        absl::InvalidArgumentError(
+            absl::StrCat(field.name, " ", *value, " ", why, ": leave it unset")),
+        {std::string(kReasonUnsupportedField), std::string(field.name), *value, "unset"});
   }
   return absl::OkStatus();
 }

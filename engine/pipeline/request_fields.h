@@ -30,9 +30,6 @@ absl::Span<const RequestField> RecipeDependentFields();
 /// honoured, or that another field leaves without effect.
 absl::Status CheckRecipeFields(const GenerationRequest& request);
 
-/// The error for a field that `recipe` cannot honour; for callers that know further fields.
-absl::Status UnsupportedFieldError(absl::string_view field, absl::string_view value, Recipe recipe);
-
 }  // namespace ltx::pipeline
 
 #endif  // LTX_ENGINE_PIPELINE_REQUEST_FIELDS_H_

@@ -57,6 +57,12 @@ MemoryLedger& CudaDevice::ledger() { return context_->ledger(); }
 
 const OpScratch& CudaDevice::op_scratch() const { return *op_scratch_; }
 
+Preparation CudaDevice::prepared() const {
+  Preparation prepared = linear_plans_->prepared();
+  prepared += cudnn_attention_->prepared();
+  return prepared;
+}
+
 int64_t CudaDevice::SystemAvailableBytes() const {
   size_t free = 0;
   size_t total = 0;

@@ -45,6 +45,7 @@ class CudaDevice final : public Device {
   MemoryLedger& ledger() override;
   int64_t SystemAvailableBytes() const override;
   const OpScratch& op_scratch() const override;
+  Preparation prepared() const override;
 
   // cuda_device_memory.cc
   absl::StatusOr<Tensor> Allocate(const Shape& shape, DType dtype, MemoryOwner owner) override;

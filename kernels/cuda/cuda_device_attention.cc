@@ -1,5 +1,6 @@
 #include <vector>
 
+#include "absl/hash/hash.h"
 #include "kernels/cuda/attention_task.h"
 #include "kernels/cuda/batched_product.h"
 #include "kernels/cuda/cuda_device.h"
@@ -129,9 +130,10 @@ absl::StatusOr<Tensor> CudaDevice::Attention(const Columns& q, const Columns& k,
   return out;
 }
 
-int64_t CudaOpScratch::Attention(const AttentionSize& size) const {
-  if (size.batch * size.queries * size.heads * size.value_dim * size.keys == 0) return 0;
-  if (!context_->MakeCurrent().ok()) return 0;
+namespace {
+
+/// A task of that size on dense operands.
+AttentionTask TaskFor(const AttentionSize& size) {
   // Stand for operands that are there.
   static constexpr uint8_t kMask = 0;
   static constexpr float kBias = 0.0f;
@@ -152,8 +154,31 @@ int64_t CudaOpScratch::Attention(const AttentionSize& size) const {
   task.window = size.window;
   if (size.key_mask) task.key_mask = &kMask;
   if (size.bias) task.bias = &kBias;
+  return task;
+}
+
+bool IsEmpty(const AttentionSize& size) {
+  return size.batch * size.queries * size.heads * size.value_dim * size.keys == 0;
+}
+
+}  // namespace
+
+int64_t CudaOpScratch::Attention(const AttentionSize& size) const {
+  if (IsEmpty(size) || !context_->MakeCurrent().ok()) return 0;
+  const AttentionTask task = TaskFor(size);
   if (CudnnAttention::Takes(task)) return cudnn_attention_->most_workspace_bytes();
   return ProductAttentionScratch(*context_, *batched_products_, task).value_or(0);
+}
+
+FirstUse CudaOpScratch::FirstUseOf(const AttentionSize& size) const {
+  if (IsEmpty(size)) return {};
+  const AttentionTask task = TaskFor(size);
+  if (!CudnnAttention::Takes(task) || cudnn_attention_->HasPlanFor(task)) return {};
+  FirstUse first_use;
+  first_use.key = absl::HashOf(task.batch, task.heads, task.kv_heads, task.queries, task.keys,
+                               task.width, task.causal, task.window);
+  first_use.preparation.attentions = 1;
+  return first_use;
 }
 
 absl::Status CudaDevice::HeadGate(Tensor* x, const Columns& logits) {

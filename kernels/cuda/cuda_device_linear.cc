@@ -3,6 +3,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/hash/hash.h"
 #include "kernels/cuda/cuda_device.h"
 #include "kernels/cuda/cuda_error.h"
 #include "kernels/cuda/elementwise.h"
@@ -115,10 +116,9 @@ absl::StatusOr<Tensor> CudaDevice::Linear(const Tensor& x, const LinearWeight& w
   return Launched("Linear", y);
 }
 
-int64_t CudaOpScratch::Linear(const LinearSize& size) const {
-  if (size.rows == 0 || size.out == 0 || size.in == 0) return 0;
-  if (!context_->MakeCurrent().ok()) return 0;
-  LinearProblem problem;
+CudaOpScratch::Product CudaOpScratch::ProductFor(const LinearSize& size) const {
+  Product product;
+  LinearProblem& problem = product.problem;
   problem.rows = size.rows;
   problem.in = size.in;
   problem.out = size.out;
@@ -126,13 +126,35 @@ int64_t CudaOpScratch::Linear(const LinearSize& size) const {
   problem.result_dtype = size.dtype;
   if (const auto epilogue = EpilogueFor(size.dtype, size.bias, size.activation)) {
     problem.epilogue = *epilogue;
-    const std::optional<int64_t> scratch = linear_plans_->ScratchBytes(problem);
-    if (scratch.has_value() || problem.epilogue == Epilogue::kNone) return scratch.value_or(0);
+    product.needs = linear_plans_->NeedsOf(problem);
+    if (product.needs.scratch_bytes.has_value() || problem.epilogue == Epilogue::kNone) {
+      return product;
+    }
   }
   problem.epilogue = Epilogue::kNone;
   problem.result_dtype = DType::kF32;
-  const int64_t sums = size.dtype == DType::kF32 ? 0 : size.rows * size.out * SizeOf(DType::kF32);
-  return sums + linear_plans_->ScratchBytes(problem).value_or(0);
+  if (size.dtype != DType::kF32) product.sums_bytes = size.rows * size.out * SizeOf(DType::kF32);
+  product.needs = linear_plans_->NeedsOf(problem);
+  return product;
+}
+
+int64_t CudaOpScratch::Linear(const LinearSize& size) const {
+  if (size.rows == 0 || size.out == 0 || size.in == 0) return 0;
+  if (!context_->MakeCurrent().ok()) return 0;
+  const Product product = ProductFor(size);
+  return product.sums_bytes + product.needs.scratch_bytes.value_or(0);
+}
+
+FirstUse CudaOpScratch::FirstUseOf(const LinearSize& size) const {
+  if (size.rows == 0 || size.out == 0 || size.in == 0) return {};
+  if (!context_->MakeCurrent().ok()) return {};
+  const Product product = ProductFor(size);
+  if (!product.needs.chooses) return {};
+  FirstUse first_use;
+  first_use.key = absl::HashOf(product.problem);
+  first_use.preparation.products = 1;
+  first_use.preparation.product_work = product.problem.work();
+  return first_use;
 }
 
 }  // namespace ltx::cuda

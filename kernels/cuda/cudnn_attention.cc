@@ -5,6 +5,7 @@
 #endif
 #include <cudnn_frontend.h>
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <unordered_map>
@@ -18,8 +19,9 @@ namespace {
 
 namespace fe = cudnn_frontend;
 
-/// Plans kept: a request of two stages uses about a dozen forms.
-constexpr size_t kMostPlans = 64;
+/// Plans kept: a request of two stages uses about a dozen forms, a server that makes clips of ten
+/// sizes ten times as many. A plan is some 100 KB of host memory and code on the device.
+constexpr size_t kMostPlans = 256;
 
 enum Operand : int64_t { kQ = 1, kK, kV, kOut };
 
@@ -76,6 +78,27 @@ CudnnAttention::Key CudnnAttention::KeyOf(const AttentionTask& task) {
           task.causal, task.window,   scale_bits};
 }
 
+CudnnAttention::Extents CudnnAttention::ExtentsOf(const AttentionTask& task) {
+  return {task.batch, task.heads, task.kv_heads, task.queries,
+          task.keys,  task.width, task.causal,   task.window};
+}
+
+void CudnnAttention::Count(const Extents& extents, int plans) {
+  absl::MutexLock lock(&mutex_);
+  if ((extents_[extents] += plans) == 0) extents_.erase(extents);
+  prepared_.attentions += std::max(plans, 0);
+}
+
+bool CudnnAttention::HasPlanFor(const AttentionTask& task) const {
+  absl::MutexLock lock(&mutex_);
+  return extents_.contains(ExtentsOf(task));
+}
+
+Preparation CudnnAttention::prepared() const {
+  absl::MutexLock lock(&mutex_);
+  return prepared_;
+}
+
 absl::StatusOr<std::unique_ptr<CudnnAttention::Plan>> CudnnAttention::MakePlan(
     const AttentionTask& task) const {
   auto plan = std::make_unique<Plan>();
@@ -116,19 +139,21 @@ absl::StatusOr<const CudnnAttention::Plan*> CudnnAttention::FindPlan(const Atten
   const Key key = KeyOf(task);
   if (const auto place = places_.find(key); place != places_.end()) {
     plans_.splice(plans_.begin(), plans_, place->second);
-    return plans_.front().second.get();
+    return plans_.front().plan.get();
   }
   LTX_ASSIGN_OR_RETURN(std::unique_ptr<Plan> plan, MakePlan(task));
   if (plan->workspace_bytes > most_workspace_bytes()) {
     most_workspace_bytes_.store(plan->workspace_bytes, std::memory_order_relaxed);
   }
   if (plans_.size() >= kMostPlans) {
-    places_.erase(plans_.back().first);
+    places_.erase(plans_.back().key);
+    Count(plans_.back().extents, -1);
     plans_.pop_back();
   }
-  plans_.emplace_front(key, std::move(plan));
+  plans_.push_front({key, ExtentsOf(task), std::move(plan)});
   places_[key] = plans_.begin();
-  return plans_.front().second.get();
+  Count(plans_.front().extents, 1);
+  return plans_.front().plan.get();
 }
 
 absl::Status CudnnAttention::Run(CudaContext& context, const AttentionTask& task) {

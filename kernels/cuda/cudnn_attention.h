@@ -10,16 +10,22 @@
 #include <memory>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "kernels/cuda/attention_task.h"
 #include "kernels/cuda/context.h"
+#include "kernels/preparation.h"
 
 namespace ltx::cuda {
 
 /// Fused attention by cuDNN's graph API, one plan per form of the operands. Plans take tens of
-/// milliseconds to make, so the last used ones are kept.
+/// milliseconds to make, the first ones of a kernel hundreds (it is compiled then), so the last
+/// used ones are kept. One plan for several lengths would be cheaper, but cuDNN 9.19 gets them
+/// wrong: its dynamic shapes compute any length as the first one, its overriding of shapes fails
+/// without a causal mask.
 class CudnnAttention {
  public:
   /// INTERNAL if cuDNN cannot be started.
@@ -40,15 +46,28 @@ class CudnnAttention {
   int64_t most_workspace_bytes() const {
     return most_workspace_bytes_.load(std::memory_order_relaxed);
   }
+  /// Whether there is a plan for these extents, whatever the pitches. Any thread may ask.
+  bool HasPlanFor(const AttentionTask& task) const;
+  /// The plans made so far. Any thread may ask.
+  Preparation prepared() const;
 
  private:
   struct Plan;
   /// Every number of a task that a plan is made for.
   using Key = std::array<int64_t, 13>;
-  using Entry = std::pair<Key, std::unique_ptr<Plan>>;
+  /// The numbers of a task but for pitches and scale.
+  using Extents = std::array<int64_t, 8>;
+  struct Entry {
+    Key key;
+    Extents extents;
+    std::unique_ptr<Plan> plan;
+  };
 
   explicit CudnnAttention(cudnnHandle_t handle);
   static Key KeyOf(const AttentionTask& task);
+  static Extents ExtentsOf(const AttentionTask& task);
+  /// `plans` more with these extents.
+  void Count(const Extents& extents, int plans);
   absl::StatusOr<std::unique_ptr<Plan>> MakePlan(const AttentionTask& task) const;
   absl::StatusOr<const Plan*> FindPlan(const AttentionTask& task);
 
@@ -57,6 +76,10 @@ class CudnnAttention {
   /// The last used first.
   std::list<Entry> plans_;
   absl::flat_hash_map<Key, std::list<Entry>::iterator> places_;
+  mutable absl::Mutex mutex_;
+  /// How many of the plans have such extents.
+  absl::flat_hash_map<Extents, int> extents_ ABSL_GUARDED_BY(mutex_);
+  Preparation prepared_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace ltx::cuda

@@ -20,8 +20,12 @@ constexpr int kCandidates = 8;
 /// and the best turn counts, since the clock falls within some milliseconds of full load.
 constexpr int kTimedRuns = 2;
 constexpr int kTurns = 2;
-/// Multiplications below which a product takes some microseconds whatever the algorithm.
-constexpr double kWorthTuning = 1e8;
+/// Multiply-adds below which the heuristic's first proposal is taken unseen. Some ten microseconds
+/// of arithmetic: what is smaller (sound, short prompts) is bound by reading its weights, while
+/// trying eight algorithms costs 10 to 20 ms, most of it for loading their code.
+constexpr double kWorthTuning = 4e9;
+/// Of tensors as the pool hands them out, as far as cuBLASLt cares.
+constexpr uint32_t kTensorAlignment = 256;
 /// Shapes kept. A server sees some dozens; a stream of ever new lengths must not grow without end.
 constexpr size_t kMaxPlans = 2048;
 
@@ -47,9 +51,7 @@ int64_t ResultBytes(const LinearProblem& problem) {
 
 /// Whether the first use of a problem compares algorithms.
 bool IsTuned(const LinearProblem& problem, size_t candidates) {
-  return candidates > 1 && static_cast<double>(problem.rows) * static_cast<double>(problem.in) *
-                                   static_cast<double>(problem.out) >=
-                               kWorthTuning;
+  return candidates > 1 && problem.work() >= kWorthTuning;
 }
 
 bool HasBias(LinearProblem::Epilogue epilogue) {
@@ -231,29 +233,52 @@ absl::Status LinearPlans::Tune(const LinearProblem& problem, const Operands& ope
   return absl::OkStatus();
 }
 
-std::optional<int64_t> LinearPlans::ScratchBytes(const LinearProblem& problem) {
+LinearPlans::Needs LinearPlans::NeedsOf(LinearProblem problem) {
+  problem.x_alignment = kTensorAlignment;
   {
     absl::MutexLock lock(&mutex_);
-    const auto found = scratch_.find(problem);
-    if (found != scratch_.end()) return found->second;
+    const auto found = needs_.find(problem);
+    if (found != needs_.end()) return found->second;
   }
   // Aligned like a tensor; nothing is read from there.
   const void* const bias = reinterpret_cast<const void*>(uintptr_t{512});
   const absl::StatusOr<std::unique_ptr<Plan>> plan = MakePlan(problem, bias);
-  std::optional<int64_t> bytes;
+  Needs needs;
   if (plan.ok() && !(*plan)->candidates.empty()) {
-    bytes = 0;
-    const bool tunes = IsTuned(problem, (*plan)->candidates.size());
+    needs.scratch_bytes = 0;
+    needs.chooses = IsTuned(problem, (*plan)->candidates.size());
     for (const cublasLtMatmulHeuristicResult_t& candidate : (*plan)->candidates) {
-      bytes = std::max(*bytes, static_cast<int64_t>(candidate.workspaceSize));
-      if (!tunes) break;
+      needs.scratch_bytes =
+          std::max(*needs.scratch_bytes, static_cast<int64_t>(candidate.workspaceSize));
+      if (!needs.chooses) break;
     }
-    if (tunes) *bytes += ResultBytes(problem) + kCandidates * SizeOf(DType::kI32);
+    if (needs.chooses) {
+      *needs.scratch_bytes += ResultBytes(problem) + kCandidates * SizeOf(DType::kI32);
+    }
   }
   absl::MutexLock lock(&mutex_);
-  if (scratch_.size() >= kMaxPlans && !scratch_.contains(problem)) scratch_.clear();
+  if (needs_.size() >= kMaxPlans && !needs_.contains(problem)) needs_.clear();
   // What Run has found meanwhile is better.
-  return scratch_.try_emplace(problem, bytes).first->second;
+  return needs_.try_emplace(problem, needs).first->second;
+}
+
+Preparation LinearPlans::prepared() const {
+  absl::MutexLock lock(&mutex_);
+  return prepared_;
+}
+
+void LinearPlans::Remember(LinearProblem problem, const Plan& plan, bool chosen) {
+  problem.x_alignment = kTensorAlignment;
+  absl::MutexLock lock(&mutex_);
+  if (needs_.size() >= kMaxPlans) needs_.clear();
+  Needs& needs = needs_[problem];
+  needs = {};
+  if (!plan.candidates.empty()) {
+    needs.scratch_bytes = static_cast<int64_t>(plan.candidates.front().workspaceSize);
+  }
+  if (!chosen) return;
+  prepared_.products += 1;
+  prepared_.product_work += problem.work();
 }
 
 absl::Status LinearPlans::Run(const LinearProblem& problem, const void* x, const void* weight,
@@ -264,18 +289,10 @@ absl::Status LinearPlans::Run(const LinearProblem& problem, const void* x, const
     LTX_ASSIGN_OR_RETURN(std::unique_ptr<Plan> plan, MakePlan(problem, bias));
     cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
     LTX_RETURN_IF_CUDA_ERROR(cudaStreamIsCapturing(context_->stream(), &capture));
-    if (IsTuned(problem, plan->candidates.size()) && capture == cudaStreamCaptureStatusNone) {
-      LTX_RETURN_IF_ERROR(Tune(problem, operands, plan.get()));
-    }
-    {
-      absl::MutexLock lock(&mutex_);
-      if (scratch_.size() >= kMaxPlans) scratch_.clear();
-      std::optional<int64_t>& scratch = scratch_[problem];
-      scratch.reset();
-      if (!plan->candidates.empty()) {
-        scratch = static_cast<int64_t>(plan->candidates.front().workspaceSize);
-      }
-    }
+    const bool chooses =
+        IsTuned(problem, plan->candidates.size()) && capture == cudaStreamCaptureStatusNone;
+    if (chooses) LTX_RETURN_IF_ERROR(Tune(problem, operands, plan.get()));
+    Remember(problem, *plan, chooses);
     if (plans_.size() >= kMaxPlans) plans_.clear();
     found = plans_.emplace(problem, std::move(plan)).first;
   }

@@ -16,6 +16,7 @@
 #include "absl/synchronization/mutex.h"
 #include "kernels/cuda/context.h"
 #include "kernels/dtype.h"
+#include "kernels/preparation.h"
 
 namespace ltx::cuda {
 
@@ -33,6 +34,11 @@ struct LinearProblem {
   Epilogue epilogue = Epilogue::kNone;
   /// Bytes that the address of x is a multiple of; up to 256.
   uint32_t x_alignment = 256;
+
+  /// Multiply-adds.
+  double work() const {
+    return static_cast<double>(rows) * static_cast<double>(in) * static_cast<double>(out);
+  }
 
   friend bool operator==(const LinearProblem& a, const LinearProblem& b) {
     return a.rows == b.rows && a.in == b.in && a.out == b.out && a.dtype == b.dtype &&
@@ -61,9 +67,18 @@ class LinearPlans {
   absl::Status Run(const LinearProblem& problem, const void* x, const void* weight,
                    const void* bias, void* y);
 
-  /// What Run would take of scratch for the problem now: before its first use also what choosing
-  /// takes. Nothing if Run would answer UNIMPLEMENTED. Any thread may ask, beside Run.
-  std::optional<int64_t> ScratchBytes(const LinearProblem& problem);
+  struct Needs {
+    /// What Run takes of scratch: before the first use also what choosing takes. Nothing if Run
+    /// would answer UNIMPLEMENTED.
+    std::optional<int64_t> scratch_bytes;
+    /// Run will choose an algorithm by trying several.
+    bool chooses = false;
+  };
+  /// What Run would need for the problem now, however x is aligned. Any thread may ask, beside Run.
+  Needs NeedsOf(LinearProblem problem);
+
+  /// The choices made so far. Any thread may ask.
+  Preparation prepared() const;
 
  private:
   struct Operands {
@@ -77,13 +92,16 @@ class LinearPlans {
                                                  const void* bias) const;
   /// Times the candidates of `plan` and keeps the best.
   absl::Status Tune(const LinearProblem& problem, const Operands& operands, Plan* plan);
+  /// Notes what NeedsOf is to say of a problem that has a plan, and whether that took trials.
+  void Remember(LinearProblem problem, const Plan& plan, bool chosen);
   absl::Status RunCandidate(const Plan& plan, size_t candidate, const Operands& operands);
 
   CudaContext* const context_;
   absl::flat_hash_map<LinearProblem, std::unique_ptr<Plan>> plans_;
-  absl::Mutex mutex_;
-  /// Answers of ScratchBytes.
-  absl::flat_hash_map<LinearProblem, std::optional<int64_t>> scratch_ ABSL_GUARDED_BY(mutex_);
+  mutable absl::Mutex mutex_;
+  /// Answers of NeedsOf.
+  absl::flat_hash_map<LinearProblem, Needs> needs_ ABSL_GUARDED_BY(mutex_);
+  Preparation prepared_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace ltx::cuda

@@ -35,7 +35,20 @@ class CudaOpScratch final : public OpScratch {
   int64_t GroupNorm(const GroupNormSize& size) const override;
   std::optional<int64_t> NormInterleave(const NormInterleaveSize& size) const override;
 
+  FirstUse FirstUseOf(const LinearSize& size) const override;
+  /// Tensors count as dense: a plan for operands with other pitches passes for one of these.
+  FirstUse FirstUseOf(const AttentionSize& size) const override;
+
  private:
+  /// The product that Linear runs for a size with rows, and what it needs now.
+  struct Product {
+    LinearProblem problem;
+    LinearPlans::Needs needs;
+    /// Of sums in f32 that a kernel rounds afterwards; 0: cuBLASLt writes the result itself.
+    int64_t sums_bytes = 0;
+  };
+  Product ProductFor(const LinearSize& size) const;
+
   CudaContext* const context_;
   LinearPlans* const linear_plans_;
   BatchedProducts* const batched_products_;

@@ -51,10 +51,10 @@ std::string Build() {
 }  // namespace
 
 std::string CostIdentity(const pipeline::Model& model, const checkpoint::ModelSet& files) {
-  std::string identity = absl::StrCat("build ", Build(), "; device ", model.device().name(), " ",
-                                      model.device().description(), "; dtype ",
-                                      std::string(DTypeName(model.compute_dtype())), "; model ",
-                                      model.name(), " ", model.version(), " ", model.kind(), " ");
+  std::string identity = absl::StrCat(
+      "build ", Build(), "; device ", model.device().name(), " ", model.device().description(),
+      "; dtype ", std::string(DTypeName(model.compute_dtype())), "; model ", model.name(), " ",
+      model.version(), " ", checkpoint::ModelKindName(model.kind()), " ");
   for (const auto& file : {files.transformer_file, files.video_vae_file, files.audio_vae_file}) {
     absl::StrAppend(&identity, Describe(file));
   }

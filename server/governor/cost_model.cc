@@ -6,7 +6,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/status_macros.h"
 #include "nlohmann/json.hpp"
+#include "server/governor/least_squares.h"
+#include "server/governor/median.h"
 
 namespace ltx::server {
 namespace {
@@ -25,16 +28,20 @@ constexpr size_t kTrustedSamples = 3;
 /// the video decoder's: far more sizes than a server meets in ordinary use, few enough shapes that a
 /// fit takes a fraction of a millisecond.
 constexpr size_t kShapesPerKind = 256;
-constexpr size_t kFirstUseSamples = 16;
-constexpr int kFormatVersion = 2;
+/// Units of one computation that wait to be told what was new about them: a clip has two, the one
+/// that is issued and the one that is recorded.
+constexpr size_t kPendingUnits = 4;
+/// Computations remembered as met, any of which goes when there are more. A server sees dozens.
+constexpr size_t kMostMet = 4096;
+constexpr int kFormatVersion = 3;
+/// Bounds on first uses in a file, above what FirstUseModel keeps.
+constexpr size_t kMostFirstUses = 256;
+constexpr size_t kNumbersOfFirstUse = 16;
 /// A day: no unit takes that long.
 constexpr double kMostSeconds = 86400;
 
-double Median(std::deque<double> values) {
-  const auto middle = values.begin() + static_cast<int64_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  if (values.size() % 2 == 1) return *middle;
-  return (*middle + *std::max_element(values.begin(), middle)) / 2;
+double MedianOf(const std::deque<double>& seconds) {
+  return Median(std::vector<double>(seconds.begin(), seconds.end()));
 }
 
 double Dot(const CostTerms& a, const CostTerms& b) {
@@ -48,50 +55,15 @@ void Push(std::deque<double>* values, double value, size_t most) {
   if (values->size() > most) values->pop_front();
 }
 
-/// Least squares over the unknowns in `free` alone, by the normal equations: the unknowns are few
-/// and scaled alike. A pivot near zero leaves its unknown at zero.
-CostTerms Solve(const std::array<std::array<double, kCostTermCount>, kCostTermCount>& normal,
-                const CostTerms& right, const std::array<bool, kCostTermCount>& free) {
-  std::vector<int> index;
-  for (int i = 0; i < kCostTermCount; ++i) {
-    if (free[i]) index.push_back(i);
-  }
-  const size_t n = index.size();
-  std::vector<std::vector<double>> m(n, std::vector<double>(n + 1));
-  for (size_t i = 0; i < n; ++i) {
-    for (size_t j = 0; j < n; ++j) m[i][j] = normal[index[i]][index[j]];
-    m[i][n] = right[index[i]];
-  }
-  std::vector<bool> solved(n, false);
-  for (size_t column = 0; column < n; ++column) {
-    size_t pivot = column;
-    for (size_t row = column + 1; row < n; ++row) {
-      if (std::abs(m[row][column]) > std::abs(m[pivot][column])) pivot = row;
-    }
-    std::swap(m[column], m[pivot]);
-    // The columns have unit length, so that this is relative.
-    if (std::abs(m[column][column]) < 1e-10) {
-      for (size_t row = 0; row < n; ++row) m[row][column] = 0;
-      m[column][column] = 1;
-      m[column][n] = 0;
-      for (size_t j = column + 1; j < n; ++j) m[column][j] = 0;
-    }
-    for (size_t row = 0; row < n; ++row) {
-      if (row == column) continue;
-      const double factor = m[row][column] / m[column][column];
-      for (size_t j = column; j <= n; ++j) m[row][j] -= factor * m[column][j];
-    }
-  }
-  CostTerms x{};
-  for (size_t i = 0; i < n; ++i) x[index[i]] = m[i][n] / m[i][i];
-  return x;
-}
-
 /// What is compiled once and used again: units that differ in preparation and noise alone share it.
 CostTerms ComputationOf(const CostUnit& unit) {
   CostUnit computation;
-  // Prompts differ in length by nature; what is set up for them is set up for all.
-  if (unit.kind == CostKind::kText || unit.kind == CostKind::kEnhance) return computation.terms;
+  // Prompts differ in length by nature, and the encoder of files knows no sizes: what is set up for
+  // one is set up for all.
+  if (unit.kind == CostKind::kText || unit.kind == CostKind::kEnhance ||
+      unit.kind == CostKind::kMux) {
+    return computation.terms;
+  }
   computation[CostTerm::kProducts] = unit[CostTerm::kProducts];
   computation[CostTerm::kAttention] = unit[CostTerm::kAttention];
   // Work without products is known by its size.
@@ -101,86 +73,19 @@ CostTerms ComputationOf(const CostUnit& unit) {
 
 }  // namespace
 
-absl::string_view CostKindName(CostKind kind) {
-  static constexpr absl::string_view kNames[kCostKindCount] = {
-      "text", "enhance", "fuse", "forward", "upsample", "video_decode", "audio_decode", "mux"};
-  return kNames[static_cast<int>(kind)];
-}
-
-CostTerms NonNegativeLeastSquares(const std::vector<CostTerms>& rows,
-                                  const std::vector<double>& values) {
-  // Columns of unit length: the terms have units of their own.
-  CostTerms length{};
-  for (const CostTerms& row : rows) {
-    for (int i = 0; i < kCostTermCount; ++i) length[i] += row[i] * row[i];
-  }
-  for (double& l : length) l = l > 0 ? std::sqrt(l) : 0;
-  std::array<std::array<double, kCostTermCount>, kCostTermCount> normal{};
-  CostTerms right{};
-  for (size_t r = 0; r < rows.size(); ++r) {
-    CostTerms scaled{};
-    for (int i = 0; i < kCostTermCount; ++i) {
-      scaled[i] = length[i] > 0 ? rows[r][i] / length[i] : 0;
-    }
-    for (int i = 0; i < kCostTermCount; ++i) {
-      right[i] += scaled[i] * values[r];
-      for (int j = 0; j < kCostTermCount; ++j) normal[i][j] += scaled[i] * scaled[j];
-    }
-  }
-
-  CostTerms x{};
-  std::array<bool, kCostTermCount> free{};
-  // Each round frees one unknown or ends; a bound keeps rounding from going round in circles.
-  for (int round = 0; round < 4 * kCostTermCount; ++round) {
-    int best = -1;
-    double best_gradient = 1e-12;
-    for (int i = 0; i < kCostTermCount; ++i) {
-      if (free[i] || length[i] == 0) continue;
-      const double gradient = right[i] - Dot(normal[i], x);
-      if (gradient > best_gradient) {
-        best_gradient = gradient;
-        best = i;
-      }
-    }
-    if (best < 0) break;
-    free[best] = true;
-    while (true) {
-      const CostTerms target = Solve(normal, right, free);
-      double step = 1;
-      for (int i = 0; i < kCostTermCount; ++i) {
-        if (free[i] && target[i] < 0) step = std::min(step, x[i] / (x[i] - target[i]));
-      }
-      for (int i = 0; i < kCostTermCount; ++i) {
-        if (free[i]) x[i] += step * (target[i] - x[i]);
-      }
-      if (step >= 1) break;
-      for (int i = 0; i < kCostTermCount; ++i) {
-        if (free[i] && target[i] < 0 && x[i] <= 1e-15) {
-          free[i] = false;
-          x[i] = 0;
-        }
-      }
-    }
-  }
-  for (int i = 0; i < kCostTermCount; ++i) {
-    x[i] = length[i] > 0 ? std::max(x[i], 0.0) / length[i] : 0;
-  }
-  return x;
-}
-
 std::optional<double> CostModel::Predict(const CostUnit& unit) const {
   const Kind& kind = kinds_[static_cast<int>(unit.kind)];
   if (kind.shapes.empty()) {
-    if (kind.provisional.empty()) return std::nullopt;
+    if (kind.pending.empty()) return std::nullopt;
     // One measurement says nothing of the terms: by the ratio of the one that usually decides.
     constexpr int kDecides = static_cast<int>(CostTerm::kProducts);
-    const Kind::Provisional& first = kind.provisional.begin()->second;
+    const Kind::Pending& first = kind.pending.begin()->second.front();
     const double then = first.terms[kDecides];
     return first.seconds * (then > 0 ? unit.terms[kDecides] / then : 1.0);
   }
   const auto known = kind.shapes.find(unit.terms);
   if (known != kind.shapes.end() && known->second.seconds.size() >= kTrustedSamples) {
-    return Median(known->second.seconds);
+    return MedianOf(known->second.seconds);
   }
   return Evaluate(kind, unit.terms);
 }
@@ -198,25 +103,34 @@ double CostModel::Evaluate(const Kind& kind, const CostTerms& terms) {
   return below->second + share * (above->second - below->second);
 }
 
+Novelty CostModel::NoveltyOf(const CostUnit& unit, const std::set<CostTerms>& met) {
+  return {unit.kind, unit.preparation, met.count(ComputationOf(unit)) == 0, met.empty()};
+}
+
+double CostModel::FirstUseOf(const Novelty& novelty, std::optional<double> steady) const {
+  if (!novelty.any() || !steady.has_value()) return 0;
+  return first_use_.Predict(novelty, *steady);
+}
+
 double CostModel::FirstUse(const CostUnit& unit) const {
   const Kind& kind = kinds_[static_cast<int>(unit.kind)];
-  if (kind.first_use.empty() || kind.met.count(ComputationOf(unit)) > 0) return 0;
-  return std::max(0.0, Median(kind.first_use));
+  return FirstUseOf(NoveltyOf(unit, kind.met), Predict(unit));
 }
 
 CostModel::Total CostModel::PredictAll(const std::vector<CostUnit>& units) const {
   Total total;
-  std::set<std::pair<CostKind, CostTerms>> met;
+  std::array<std::set<CostTerms>, kCostKindCount> met;
+  for (int i = 0; i < kCostKindCount; ++i) met[i] = kinds_[i].met;
   for (const CostUnit& unit : units) {
+    std::set<CostTerms>& met_of_kind = met[static_cast<int>(unit.kind)];
     const std::optional<double> seconds = Predict(unit);
-    if (!seconds.has_value()) {
-      total.known = false;
-      continue;
-    }
-    total.seconds += *seconds;
-    if (met.insert({unit.kind, ComputationOf(unit)}).second) {
-      total.first_use_seconds += FirstUse(unit);
-    }
+    total.known = total.known && seconds.has_value();
+    const Total::Unit predicted = {seconds.value_or(0),
+                                   FirstUseOf(NoveltyOf(unit, met_of_kind), seconds)};
+    total.seconds += predicted.seconds;
+    total.first_use_seconds += predicted.first_use_seconds;
+    total.units.push_back(predicted);
+    met_of_kind.insert(ComputationOf(unit));
   }
   return total;
 }
@@ -225,22 +139,38 @@ void CostModel::Observe(const CostUnit& unit, double seconds) {
   if (!(seconds > 0) || seconds > kMostSeconds) return;
   Kind& kind = kinds_[static_cast<int>(unit.kind)];
   const CostTerms computation = ComputationOf(unit);
-  if (kind.met.insert(computation).second) {
-    kind.provisional[computation] = {unit.terms, seconds};
-    if (kind.provisional.size() > kShapesPerKind) kind.provisional.erase(kind.provisional.begin());
+  const Novelty novelty = NoveltyOf(unit, kind.met);
+  if (!novelty.any()) {
+    Add(&kind, unit.terms, seconds);
+    Fit(&kind);
+    Settle(&kind, computation, unit.terms, seconds);
     return;
   }
-  Add(&kind, unit.terms, seconds);
-  Fit(&kind);
-  const auto first = kind.provisional.find(computation);
-  if (first == kind.provisional.end()) return;
-  // Against this unit, not against the fit: a fit through few shapes misses by more than first use.
-  const double now = Evaluate(kind, unit.terms);
-  const double then = Evaluate(kind, first->second.terms);
-  const double steady = now > 0 ? seconds * then / now : seconds;
-  // With its sign: where nothing is paid at first use, what the machine adds must cancel out.
-  Push(&kind.first_use, first->second.seconds - steady, kFirstUseSamples);
-  kind.provisional.erase(first);
+  kind.met.insert(computation);
+  if (kind.met.size() > kMostMet) kind.met.erase(kind.met.begin());
+  std::vector<Kind::Pending>& pending = kind.pending[computation];
+  if (pending.size() < kPendingUnits) pending.push_back({unit.terms, novelty, seconds});
+  if (kind.pending.size() <= kShapesPerKind) return;
+  // Not the one that has just come.
+  auto oldest = kind.pending.begin();
+  if (oldest->first == computation) ++oldest;
+  kind.pending.erase(oldest);
+}
+
+void CostModel::Settle(Kind* kind, const CostTerms& computation, const CostTerms& terms,
+                       double seconds) {
+  const auto found = kind->pending.find(computation);
+  if (found == kind->pending.end()) return;
+  for (const Kind::Pending& unit : found->second) {
+    // Against this unit, not against the fit: a fit through few shapes misses by more than first
+    // use.
+    const double now = Evaluate(*kind, terms);
+    const double then = Evaluate(*kind, unit.terms);
+    const double steady = now > 0 ? seconds * then / now : seconds;
+    // With its sign: where nothing is paid at first use, what the machine adds must cancel out.
+    first_use_.Observe(unit.novelty, steady, unit.seconds - steady);
+  }
+  kind->pending.erase(found);
 }
 
 void CostModel::Add(Kind* kind, const CostTerms& terms, double seconds) {
@@ -255,21 +185,21 @@ void CostModel::Add(Kind* kind, const CostTerms& terms, double seconds) {
 }
 
 void CostModel::Fit(Kind* kind) {
-  std::vector<CostTerms> rows;
-  std::vector<double> values;
+  std::vector<std::vector<double>> rows;
   for (const auto& [terms, shape] : kind->shapes) {
-    const double seconds = Median(shape.seconds);
-    CostTerms row = terms;
+    const double seconds = MedianOf(shape.seconds);
+    std::vector<double> row(terms.begin(), terms.end());
     for (double& term : row) term /= seconds;
-    rows.push_back(row);
-    values.push_back(1);
+    rows.push_back(std::move(row));
   }
-  kind->coefficients = NonNegativeLeastSquares(rows, values);
+  const std::vector<double> x =
+      NonNegativeLeastSquares(rows, std::vector<double>(rows.size(), 1.0));
+  std::copy(x.begin(), x.end(), kind->coefficients.begin());
 
   std::vector<std::pair<double, double>> points;
   for (const auto& [terms, shape] : kind->shapes) {
     const double sum = Dot(kind->coefficients, terms);
-    if (sum > 0) points.emplace_back(sum, Median(shape.seconds));
+    if (sum > 0) points.emplace_back(sum, MedianOf(shape.seconds));
   }
   std::sort(points.begin(), points.end());
   kind->bend.clear();
@@ -301,9 +231,9 @@ std::string CostModel::ToJson() const {
     for (const auto& [terms, shape] : kinds_[i].shapes) {
       shapes.push_back({{"terms", terms}, {"seconds", shape.seconds}});
     }
-    root[std::string(CostKindName(static_cast<CostKind>(i)))] = {
-        {"shapes", std::move(shapes)}, {"first_use", kinds_[i].first_use}};
+    root[std::string(CostKindName(static_cast<CostKind>(i)))] = {{"shapes", std::move(shapes)}};
   }
+  root["first_use"] = first_use_.ToNumbers();
   return root.dump(1);
 }
 
@@ -357,14 +287,21 @@ absl::Status CostModel::FromJson(absl::string_view text) {
       std::copy(terms.begin(), terms.end(), key.begin());
       for (const double value : seconds) read.Add(&kind, key, value);
     }
-    std::vector<double> first_use;
-    if (!ReadNumbers(found->value("first_use", json()), 0, kFirstUseSamples, -kMostSeconds,
-                     kMostSeconds, &first_use)) {
-      return bad(absl::StrCat(name, ".first_use holds something that was never measured"));
-    }
-    kind.first_use.assign(first_use.begin(), first_use.end());
     if (!kind.shapes.empty()) read.Fit(&kind);
   }
+  const json first_uses = root.value("first_use", json());
+  if (!first_uses.is_array() || first_uses.size() > kMostFirstUses) {
+    return bad(absl::StrCat("first_use is no list of at most ", kMostFirstUses));
+  }
+  std::vector<std::vector<double>> numbers(first_uses.size());
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    // Which numbers are legal where, FirstUseModel knows.
+    constexpr double kAny = 1e18;
+    if (!ReadNumbers(first_uses[i], 0, kNumbersOfFirstUse, -kAny, kAny, &numbers[i])) {
+      return bad("first_use holds something that is no list of numbers");
+    }
+  }
+  LTX_RETURN_IF_ERROR(read.first_use_.FromNumbers(numbers));
   *this = std::move(read);
   return absl::OkStatus();
 }

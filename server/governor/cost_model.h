@@ -13,62 +13,10 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "server/governor/cost_unit.h"
+#include "server/governor/first_use_model.h"
 
 namespace ltx::server {
-
-/// Kinds of work whose speed differs.
-enum class CostKind : uint8_t {
-  kText,
-  /// A token of a prompt that is being rewritten.
-  kEnhance,
-  /// Merging an adapter into the transformer's weights.
-  kFuse,
-  /// An evaluation of the transformer, and the sampler's step after it.
-  kForward,
-  kUpsample,
-  kVideoDecode,
-  kAudioDecode,
-  /// Checking and encoding a finished clip on the host.
-  kMux,
-};
-inline constexpr int kCostKindCount = 8;
-/// "text", "enhance", "fuse", "forward", "upsample", "video_decode", "audio_decode", "mux".
-absl::string_view CostKindName(CostKind kind);
-
-/// What the seconds of a unit are a sum of. For a forward over T tokens in P passes, products and
-/// bytes are a + b P T and attention is c P T^2, so that a sum of these terms is the polynomial in
-/// tokens and passes that its time follows; counting operations instead of tokens makes the same
-/// model cover recipes, audio tokens and skipped attentions.
-enum class CostTerm : uint8_t {
-  /// 1 for every unit.
-  kUnit,
-  /// 1 if the unit prepares its stage.
-  kStart,
-  /// 10^9 multiply-adds of products and convolutions, and of attention.
-  kProducts,
-  kAttention,
-  /// 10^9 bytes of results.
-  kBytes,
-  /// 10^6 normal deviates drawn on the host.
-  kNormals,
-  /// 10^3 frames written into a file, with the sound that goes with them.
-  kFrames,
-};
-inline constexpr int kCostTermCount = 7;
-using CostTerms = std::array<double, kCostTermCount>;
-
-struct CostUnit {
-  CostKind kind = CostKind::kText;
-  CostTerms terms{};
-
-  double operator[](CostTerm term) const { return terms[static_cast<int>(term)]; }
-  double& operator[](CostTerm term) { return terms[static_cast<int>(term)]; }
-};
-
-/// argmin |A x - y| over x >= 0 (Lawson and Hanson, "Solving Least Squares Problems", chapter 23),
-/// on a handful of unknowns.
-CostTerms NonNegativeLeastSquares(const std::vector<CostTerms>& rows,
-                                  const std::vector<double>& values);
 
 /// Seconds of units, learned from measured ones. Per kind, seconds are a sum of the terms with
 /// coefficients that are not negative, so that more work never costs less; they are fitted to the
@@ -77,34 +25,40 @@ CostTerms NonNegativeLeastSquares(const std::vector<CostTerms>& rows,
 /// quite linear (larger tensors leave the caches); where they contradict each other, never down. A
 /// shape that has been measured often is projected by its own median.
 ///
-/// The first unit in a process with certain products and attentions costs more (kernels are
-/// compiled, graphs captured, memory is touched): it does not enter the fit; what it took beyond
-/// the next unit of the same computation is learned apart, per kind.
+/// Units with something new about them (algorithms are chosen, graphs recorded, memory is touched)
+/// take longer and do not enter the fit; what they took beyond the next unit of the same
+/// computation goes to a FirstUseModel.
 ///
 /// Plain arithmetic, no clock. Not thread-safe.
 class CostModel {
  public:
-  /// Seconds of a unit that is not the first of its computation; nothing if no unit of the kind has
-  /// been measured.
+  /// Seconds of a unit when nothing about it is new; nothing if no unit of the kind has been
+  /// measured.
   std::optional<double> Predict(const CostUnit& unit) const;
-  /// What the unit costs besides if it is the first of its computation in this process; 0 if it is
-  /// not.
+  /// What it costs besides if it comes next in this process: for what it prepares, and for being
+  /// the first of its computation and kind, if it is.
   double FirstUse(const CostUnit& unit) const;
   /// The same for a whole plan: units in order, each computation new at most once.
   struct Total {
-    /// False if a kind of the plan has never been measured; the sums leave it out.
+    struct Unit {
+      double seconds = 0;
+      double first_use_seconds = 0;
+    };
+    /// False if a kind of the plan has never been measured; such units count as nothing.
     bool known = true;
     double seconds = 0;
     double first_use_seconds = 0;
+    std::vector<Unit> units;
   };
   Total PredictAll(const std::vector<CostUnit>& units) const;
 
-  /// A unit was measured. Measurements that are no time at all are left out.
+  /// A unit was measured; its preparation is what it did prepare. Measurements that are no time at
+  /// all are left out.
   void Observe(const CostUnit& unit, double seconds);
 
   bool knows(CostKind kind) const {
     const Kind& known = kinds_[static_cast<int>(kind)];
-    return !known.shapes.empty() || !known.provisional.empty();
+    return !known.shapes.empty() || !known.pending.empty();
   }
   /// Shapes measured, over all kinds.
   int num_shapes() const;
@@ -126,26 +80,32 @@ class CostModel {
   };
   struct Kind {
     std::map<CostTerms, Shape> shapes;
-    std::deque<double> first_use;
     CostTerms coefficients{};
     /// What the sum of terms says of measured shapes, and what they took; both rising.
     std::vector<std::pair<double, double>> bend;
     /// Computations met in this process.
     std::set<CostTerms> met;
-    /// First units of their computation, until a second one tells how much was first use.
-    struct Provisional {
+    /// Units with something new, by computation, until one without tells what was due to that.
+    struct Pending {
       CostTerms terms{};
+      Novelty novelty;
       double seconds = 0;
     };
-    std::map<CostTerms, Provisional> provisional;
+    std::map<CostTerms, std::vector<Pending>> pending;
   };
 
+  /// `met`: computations of the kind before this unit.
+  static Novelty NoveltyOf(const CostUnit& unit, const std::set<CostTerms>& met);
+  double FirstUseOf(const Novelty& novelty, std::optional<double> steady) const;
+  /// Tells what units of a computation took beyond one of `terms` with nothing new.
+  void Settle(Kind* kind, const CostTerms& computation, const CostTerms& terms, double seconds);
   void Fit(Kind* kind);
   /// What the terms of a kind that has been fitted come to.
   static double Evaluate(const Kind& kind, const CostTerms& terms);
   void Add(Kind* kind, const CostTerms& terms, double seconds);
 
   std::array<Kind, kCostKindCount> kinds_;
+  FirstUseModel first_use_;
   int64_t clock_ = 0;
 };
 

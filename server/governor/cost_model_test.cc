@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
 #include "server/governor/plan_cost.h"
 
 namespace ltx::server {
@@ -29,34 +30,6 @@ double Seconds(const CostUnit& unit) {
 /// Measures it so often that first use is behind it.
 void Learn(CostModel* model, const CostUnit& unit, double seconds, int times = 4) {
   for (int i = 0; i < times; ++i) model->Observe(unit, seconds);
-}
-
-TEST(NonNegativeLeastSquaresTest, FindsWhatIsThere) {
-  std::vector<CostTerms> rows;
-  std::vector<double> values;
-  for (int i = 1; i <= 5; ++i) {
-    const double t = i;
-    rows.push_back({1, 0, t, t * t, 0, 0});
-    values.push_back(2 + 3 * t + 0.5 * t * t);
-  }
-  const CostTerms x = NonNegativeLeastSquares(rows, values);
-  EXPECT_NEAR(x[0], 2, 1e-6);
-  EXPECT_NEAR(x[2], 3, 1e-6);
-  EXPECT_NEAR(x[3], 0.5, 1e-6);
-  EXPECT_EQ(x[1], 0);
-}
-
-TEST(NonNegativeLeastSquaresTest, NoCoefficientIsNegative) {
-  std::vector<CostTerms> rows;
-  std::vector<double> values;
-  // The best parabola through these bends down.
-  for (const double t : {1.0, 2.0, 3.0, 4.0}) {
-    rows.push_back({1, 0, t, t * t, 0, 0});
-    values.push_back(std::sqrt(t));
-  }
-  const CostTerms x = NonNegativeLeastSquares(rows, values);
-  for (const double value : x) EXPECT_GE(value, 0);
-  EXPECT_GT(x[0] + x[2], 0);
 }
 
 TEST(CostModelTest, KnowsNothingAtFirst) {
@@ -149,6 +122,15 @@ TEST(CostModelTest, EncodingIsPaidByPixelAndByFrame) {
   }
 }
 
+TEST(CostModelTest, EncodingHasNoFirstUseOfASize) {
+  CostModel model;
+  Learn(&model, MuxCost(128, 128, 17, 34000), 0.05);
+  // It counts at once, as slow as it was.
+  model.Observe(MuxCost(256, 256, 49, 98000), 0.4);
+  EXPECT_NEAR(*model.Predict(MuxCost(256, 256, 49, 98000)), 0.4, 0.05);
+  EXPECT_EQ(model.FirstUse(MuxCost(256, 192, 25, 50000)), 0);
+}
+
 TEST(CostModelTest, FirstUseIsKeptApart) {
   CostModel model;
   // Three seconds of compilation on top of the first of each computation.
@@ -158,12 +140,79 @@ TEST(CostModelTest, FirstUseIsKeptApart) {
   Learn(&model, Forward(1000), 2.0);
   const CostUnit fresh = Forward(2000);
   const double steady = *model.Predict(fresh);
-  EXPECT_NEAR(model.FirstUse(fresh), 3.0, 1e-9);
+  EXPECT_NEAR(model.FirstUse(fresh), 3.0, 1e-6);
   model.Observe(fresh, steady + 3.0);
   EXPECT_NEAR(*model.Predict(fresh), steady, 1e-9);
   // It has been met now; another one has not.
   EXPECT_EQ(model.FirstUse(fresh), 0);
-  EXPECT_NEAR(model.FirstUse(Forward(3000)), 3.0, 1e-9);
+  EXPECT_NEAR(model.FirstUse(Forward(3000)), 3.0, 1e-6);
+}
+
+/// A forward that has to choose algorithms for `products` products and to make `attentions` plans.
+CostUnit New(CostUnit unit, int64_t products, int64_t attentions) {
+  unit.preparation.products = products;
+  unit.preparation.product_work = 1e9 * unit[CostTerm::kProducts];
+  unit.preparation.attentions = attentions;
+  return unit;
+}
+
+/// What that takes: 10 ms a product, 40 trials at the speed of the forward, 36 ms a plan.
+double PreparationSeconds(const CostUnit& unit) {
+  return 0.01 * static_cast<double>(unit.preparation.products) +
+         40e-12 * unit.preparation.product_work +
+         0.036 * static_cast<double>(unit.preparation.attentions);
+}
+
+void LearnNew(CostModel* model, const CostUnit& unit) {
+  model->Observe(unit, Seconds(unit) + PreparationSeconds(unit));
+  CostUnit later = unit;
+  later.preparation = {};
+  Learn(model, later, Seconds(later));
+}
+
+TEST(CostModelTest, ANewSizeIsProjectedByWhatItPrepares) {
+  CostModel model;
+  // The very first forward of a process has more that is new.
+  model.Observe(New(Forward(300), 9, 6), 7.0);
+  Learn(&model, Forward(300), Seconds(Forward(300)));
+  LearnNew(&model, New(Forward(400), 8, 6));
+  LearnNew(&model, New(Forward(800), 6, 4));
+  LearnNew(&model, New(Forward(2000), 6, 4));
+  LearnNew(&model, New(Forward(4000), 3, 5));
+  // The sound of this one is as long as that of one before: fewer plans, fewer products.
+  const CostUnit fresh = New(Forward(3000), 5, 3);
+  EXPECT_NEAR(model.FirstUse(fresh), PreparationSeconds(fresh), 0.02 * PreparationSeconds(fresh));
+  EXPECT_NEAR(*model.Predict(fresh), Seconds(fresh), 0.02 * Seconds(fresh));
+  // A size that has been made costs nothing but its work, and nothing of the rest is in that.
+  EXPECT_EQ(model.FirstUse(Forward(800)), 0);
+  EXPECT_NEAR(*model.Predict(Forward(800)), Seconds(Forward(800)), 1e-9);
+  // Its plans may have been dropped since.
+  CostUnit dropped = Forward(800);
+  dropped.preparation.attentions = 4;
+  EXPECT_NEAR(model.FirstUse(dropped), 4 * 0.036, 0.005);
+}
+
+TEST(CostModelTest, UnitsThatRecordOrAreIssuedAreNoMeasurementOfTheOthers) {
+  CostModel model;
+  CostUnit issued = Forward(500);
+  issued.preparation.issued = 1;
+  CostUnit recorded = Forward(500);
+  recorded.preparation.recorded = 1;
+  Learn(&model, Forward(400), 0.02);
+  Learn(&model, Forward(500), 0.03);
+  for (int i = 0; i < 5; ++i) {
+    model.Observe(issued, 0.07);
+    model.Observe(recorded, 0.075);
+    model.Observe(Forward(500), 0.03);
+  }
+  EXPECT_NEAR(*model.Predict(Forward(500)), 0.03, 1e-9);
+  EXPECT_NEAR(model.FirstUse(issued), 0.04, 1e-6);
+  EXPECT_NEAR(model.FirstUse(recorded), 0.045, 1e-3);
+  // The host takes as long to issue a longer forward, which the device is then no faster with.
+  Learn(&model, Forward(4000), 0.5);
+  issued = Forward(4000);
+  issued.preparation.issued = 1;
+  EXPECT_NEAR(model.FirstUse(issued), 0, 1e-6);
 }
 
 TEST(CostModelTest, WhatTheFitMissesIsNoFirstUse) {
@@ -184,10 +233,17 @@ TEST(CostModelTest, TheVeryFirstUnitDoesNotSpoilTheFit) {
   EXPECT_NEAR(*model.Predict(Forward(500)), 9.0, 1e-9);
   model.Observe(Forward(500), 1.0);
   EXPECT_NEAR(*model.Predict(Forward(500)), 1.0, 1e-9);
-  EXPECT_NEAR(model.FirstUse(Forward(700)), 8.0, 1e-9);
+  // Starting is paid once in a process, not once a size.
+  EXPECT_NEAR(model.FirstUse(Forward(700)), 0, 1e-9);
+  CostModel next;
+  ASSERT_TRUE(next.FromJson(model.ToJson()).ok());
+  const CostModel::Total total = next.PredictAll({Forward(500), Forward(500), Forward(700)});
+  EXPECT_NEAR(total.first_use_seconds, 8.0, 1e-6);
+  EXPECT_NEAR(total.units[0].first_use_seconds, 8.0, 1e-6);
+  EXPECT_EQ(total.units[1].first_use_seconds, 0);
 }
 
-TEST(CostModelTest, PreparationAndNoiseAreNoComputationOfTheirOwn) {
+TEST(CostModelTest, StartAndNoiseAreNoComputationOfTheirOwn) {
   CostModel model;
   CostUnit start = Forward(500);
   start[CostTerm::kStart] = 1;
@@ -276,6 +332,13 @@ TEST(CostModelTest, SurvivesAsText) {
   EXPECT_GT(read.FirstUse(Forward(4000)), 0);
 }
 
+/// A file of costs with other first uses.
+std::string WithFirstUse(const std::string& text, const std::string& first_use) {
+  nlohmann::json root = nlohmann::json::parse(text);
+  root["first_use"] = nlohmann::json::parse(first_use);
+  return root.dump();
+}
+
 TEST(CostModelTest, HostileTextIsRefusedAndChangesNothing) {
   CostModel model;
   Learn(&model, Forward(500), 1.0);
@@ -287,7 +350,12 @@ TEST(CostModelTest, HostileTextIsRefusedAndChangesNothing) {
   for (const std::string& text :
        {std::string(), std::string("null"), std::string("[]"), std::string("{}"),
         std::string("{\"format\": 1}"), std::string("{\"format\": \"1\"}"),
-        good.substr(0, good.size() / 2), negative, huge,
+        good.substr(0, good.size() / 2), negative, huge, WithFirstUse(good, "3"),
+        WithFirstUse(good, "[[1, 0, 1]]"), WithFirstUse(good, "[[9, 0, 1, 0, 0, 0, 0, 0, 1, 1]]"),
+        WithFirstUse(good, "[[1, 0, 0.5, 0, 0, 0, 0, 0, 1, 1]]"),
+        WithFirstUse(good, "[[1, 0, 1, -1, 0, 0, 0, 0, 1, 1]]"),
+        WithFirstUse(good, "[[1, 0, 1, 0, 0, 0, 0, 0, 1, 1e9]]"),
+        WithFirstUse(good, "[[1, 0, 1, 0, 0, 0, 0, 0, 1, \"1\"]]"),
         std::string("{\"format\":1,\"text\":3,\"forward\":{}}"), std::string(100000, '[')}) {
     const absl::Status status = model.FromJson(text);
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << text.substr(0, 80);

@@ -104,7 +104,7 @@ absl::StatusOr<GovernorPlan> Governor::Project(const pipeline::GenerationRequest
   size_t phase = 0;
   for (size_t i = 0; i < plan.units.size(); ++i) {
     PlannedUnit& unit = plan.units[i];
-    unit.seconds = costs_.Predict(plan.costs[i]).value_or(0);
+    unit.seconds = total.units[i].seconds + total.units[i].first_use_seconds;
     if (i == 0 || unit.phase != plan.units[i - 1].phase) {
       PhaseDemand demand;
       demand.phase = unit.phase;
@@ -114,7 +114,7 @@ absl::StatusOr<GovernorPlan> Governor::Project(const pipeline::GenerationRequest
       plan.demand.phases.push_back(demand);
     }
     plan.demand.phases.back().units += 1;
-    plan.demand.phases.back().seconds += unit.seconds;
+    plan.demand.phases.back().seconds += total.units[i].seconds;
   }
   return plan;
 }
@@ -198,10 +198,13 @@ LeaseMonitor Governor::Monitor(const GovernorPlan& plan) {
   return LeaseMonitor(plan.units, plan.demand.seconds_known, plan.budgets.seconds);
 }
 
-void Governor::ObserveUnit(const GovernorPlan& plan, size_t index, double seconds) {
+void Governor::ObserveUnit(const GovernorPlan& plan, size_t index, double seconds,
+                           const Preparation& prepared) {
   if (index >= plan.costs.size()) return;
+  CostUnit measured = plan.costs[index];
+  measured.preparation = prepared;
   absl::MutexLock lock(&mutex_);
-  costs_.Observe(plan.costs[index], seconds);
+  costs_.Observe(measured, seconds);
 }
 
 std::string Governor::CostsToJson() const {

@@ -81,8 +81,10 @@ class Governor {
   /// Watches a job that runs by `plan`.
   static LeaseMonitor Monitor(const GovernorPlan& plan);
 
-  /// Unit `index` of a plan took so long.
-  void ObserveUnit(const GovernorPlan& plan, size_t index, double seconds);
+  /// Unit `index` of a plan took so long, and prepared what it did, which need not be what was
+  /// planned: other jobs may have come before, or recordings gone.
+  void ObserveUnit(const GovernorPlan& plan, size_t index, double seconds,
+                   const Preparation& prepared);
 
   /// What was learned, for the next process; see CostModel.
   std::string CostsToJson() const;

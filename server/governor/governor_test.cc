@@ -60,7 +60,7 @@ class GovernorTest : public ::testing::Test {
   static void Teach(Governor* governor, const GovernorPlan& plan) {
     for (int round = 0; round < 4; ++round) {
       for (size_t i = 0; i < plan.costs.size(); ++i) {
-        governor->ObserveUnit(plan, i, Seconds(plan.costs[i]));
+        governor->ObserveUnit(plan, i, Seconds(plan.costs[i]), {});
       }
     }
   }

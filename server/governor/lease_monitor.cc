@@ -26,19 +26,6 @@ void LeaseMonitor::Finish(double seconds) {
   ++completed_;
 }
 
-void LeaseMonitor::SetPhaseUnits(const std::string& phase, int units) {
-  const auto of_phase = [&](const PlannedUnit& unit) { return unit.phase == phase; };
-  const auto begin = std::find_if(plan_.begin() + completed_, plan_.end(), of_phase);
-  const auto end = std::find_if_not(begin, plan_.end(), of_phase);
-  if (begin == end || units < 1 || end - begin == units) return;
-  PlannedUnit unit = *begin;
-  double seconds = 0;
-  for (auto at = begin; at != end; ++at) seconds += at->seconds;
-  unit.seconds = seconds / units;
-  const auto at = plan_.erase(begin, end);
-  plan_.insert(at, units, unit);
-}
-
 int LeaseMonitor::EndPhase() {
   if (completed_ == 0) return 0;
   const std::string& phase = plan_[completed_ - 1].phase;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "server/governor/cost_model.h"
+#include "server/governor/cost_unit.h"
 #include "server/governor/verdict.h"
 
 namespace ltx::server {
@@ -34,10 +34,6 @@ class LeaseMonitor {
 
   /// Unit `completed()` of the plan took so long.
   void Finish(double seconds);
-  /// The phase that comes next has another number of units than planned, its planned time spread
-  /// over them evenly. Units of other phases stay.
-  void SetPhaseUnits(const std::string& phase, int units);
-
   /// The phase of the unit finished last is over, whatever was planned for it. Returns how many
   /// planned units that leaves out.
   int EndPhase();

@@ -82,17 +82,6 @@ TEST(LeaseMonitorTest, WithoutAProjectionOnlyWhatHasPassedCounts) {
   EXPECT_FALSE(monitor.Check().ok());
 }
 
-TEST(LeaseMonitorTest, APhaseMayTurnOutToHaveAnotherNumberOfUnits) {
-  LeaseMonitor monitor(Plan(100), true, Allowed(7153));
-  monitor.Finish(481.5);
-  for (int i = 0; i < 60; ++i) monitor.Finish(100);
-  monitor.SetPhaseUnits("vdecode", 4);
-  EXPECT_NEAR(monitor.projected(), 7081.5, 1e-6);
-  monitor.Finish(150);
-  EXPECT_NEAR(monitor.remaining(), 450, 1e-6);
-  EXPECT_EQ(monitor.completed(), 62);
-}
-
 TEST(LeaseMonitorTest, APhaseMayEndEarly) {
   LeaseMonitor monitor({{CostKind::kEnhance, "enhance", 5.0},
                         {CostKind::kEnhance, "enhance", 1.0},

@@ -40,6 +40,7 @@ CostUnit CostOf(const pipeline::UnitProjection& unit) {
   cost[CostTerm::kAttention] = unit.work.attention * kGiga;
   cost[CostTerm::kBytes] = unit.work.bytes * kGiga;
   cost[CostTerm::kNormals] = static_cast<double>(unit.drawn) * kMega;
+  cost.preparation = unit.preparation;
   return cost;
 }
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "engine/pipeline/plan_projector.h"
-#include "server/governor/cost_model.h"
+#include "server/governor/cost_unit.h"
 
 namespace ltx::server {
 

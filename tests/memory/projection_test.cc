@@ -5,12 +5,15 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "engine/checkpoint/test_files.h"
 #include "engine/pipeline/generation_job.h"
 #include "engine/pipeline/model.h"
+#include "engine/pipeline/model_parts.h"
 #include "engine/pipeline/plan_projector.h"
+#include "kernels/preparation.h"
 #include "kernels/shape_device.h"
 #include "tests/lora_model/lora_model.h"
 #include "tests/memory/tiny_model.h"
@@ -171,7 +174,8 @@ TEST_P(ProjectionTest, RecordedForwardsKeepTheirMemoryAndAreTheSameWork) {
     issuing.ResetWork();
     recording.ResetWork();
     const auto unit = issued->Advance().value().unit;
-    ASSERT_EQ(recorded->Advance().value().unit.phase, unit.phase);
+    const pipeline::UnitReport report = recorded->Advance().value();
+    ASSERT_EQ(report.unit.phase, unit.phase);
     SCOPED_TRACE(absl::StrCat(std::string(pipeline::PhaseName(unit.phase)), " ", unit.index));
     EXPECT_EQ(recording.work().products, issuing.work().products);
     EXPECT_EQ(recording.work().attention, issuing.work().attention);
@@ -184,7 +188,27 @@ TEST_P(ProjectionTest, RecordedForwardsKeepTheirMemoryAndAreTheSameWork) {
     const bool before = unit.phase == pipeline::Phase::kText ||
                         (unit.phase == pipeline::Phase::kStage1 && unit.index == 1);
     EXPECT_EQ(recordings() > 0, !before);
+    const bool forward =
+        unit.phase == pipeline::Phase::kStage1 || unit.phase == pipeline::Phase::kStage2;
+    EXPECT_EQ(report.preparation.issued, forward && unit.index == 1 ? 1 : 0);
+    EXPECT_EQ(report.preparation.recorded, forward && unit.index == 2 ? 1 : 0);
   }
+  // A projection that starts from these recordings has none of them to make.
+  const std::vector<std::string> kinds = recording_model->parts().transformer->recorded();
+  EXPECT_EQ(kinds.size(), 2u);
+  RecordingShapes next(&tiny_.device());
+  const auto next_model = load(&next);
+  next_model->parts().transformer->AssumeRecorded(kinds);
+  const auto again = GenerationJob::Create(next_model.get(), request).value();
+  while (!again->done()) EXPECT_FALSE(again->Advance().value().preparation.any());
+  // Another size has.
+  GenerationRequest wider = request;
+  wider.width *= 2;
+  const auto other = GenerationJob::Create(next_model.get(), wider).value();
+  Preparation prepared;
+  while (!other->done()) prepared += other->Advance().value().preparation;
+  EXPECT_EQ(prepared.issued, 2);
+  EXPECT_EQ(prepared.recorded, 2);
 }
 
 /// The same with a distilled LoRA.
