@@ -355,7 +355,7 @@ class MappedSafetensorsFile final : public SafetensorsFile {
   absl::Status Read(const Entry& entry, int64_t begin, absl::Span<uint8_t> to) const override {
     const int64_t tensor = entry.bytes.data() - mapping_.bytes().data();
     const absl::Status status = mapping_.Read(tensor + begin, to);
-    if (status.ok()) return status;
+    if (status.ok()) return absl::OkStatus();
     return absl::Status(status.code(), absl::StrCat(path_, ": ", status.message()));
   }
 
