@@ -211,13 +211,15 @@ absl::StatusOr<PrepareFunction> LoadVideoDecode(Device& device, const ModelSet& 
     prepared.size = {{"latent", {cells.frames, cells.height, cells.width}}};
     prepared.run = [decoder, latent]() -> Results {
       LTX_ASSIGN_OR_RETURN(const auto session, decoder->StartDecode(latent, {}));
-      std::vector<Tensor> frames;
+      // The others go on to an encoder.
+      std::vector<Tensor> last_frames;
       while (!session->done()) {
+        last_frames.clear();
         LTX_ASSIGN_OR_RETURN(const std::optional<video_vae::DecodedFrames> made,
                              session->Advance());
-        if (made.has_value()) frames.push_back(made->frames);
+        if (made.has_value()) last_frames.push_back(made->frames);
       }
-      return frames;
+      return last_frames;
     };
     return prepared;
   };

@@ -42,6 +42,13 @@ absl::StatusOr<Tensor> Device::NormInterleave(absl::Span<const Tensor> parts, fl
 
 absl::StatusOr<Tensor> Device::NormConv(Tensor x, const ConvWeight& weight,
                                         const ConvOptions& options, const NormConvOptions& around) {
+  if (around.into.defined()) {
+    NormConvOptions elsewhere = around;
+    Tensor into = std::exchange(elsewhere.into, Tensor());
+    LTX_ASSIGN_OR_RETURN(const Tensor y, NormConv(std::move(x), weight, options, elsewhere));
+    LTX_RETURN_IF_ERROR(Copy(y, &into));
+    return into;
+  }
   if (around.depth_to_space != NormConvOptions().depth_to_space) {
     // A device may still do the rest at once.
     NormConvOptions rest = around;

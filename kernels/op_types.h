@@ -99,9 +99,9 @@ struct NormConvOptions {
   /// it; all 1: none.
   std::array<int, 3> depth_to_space = {1, 1, 1};
   bool drop_first_frame = false;
-  /// No one reads the convolution's residual afterwards, and it is not x: the result may take its
-  /// memory.
-  bool may_overwrite_residual = false;
+  /// Where the result goes, if defined: memory of its shape and dtype that nothing else reads or
+  /// writes, but for the convolution's residual, which it may be.
+  Tensor into;
 };
 
 struct LinearOptions {

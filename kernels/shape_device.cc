@@ -31,13 +31,20 @@ class BookedStorage final : public Storage {
 /// A block that a recording keeps for as long as it is there itself.
 class RecordedStorage final : public Storage {
  public:
-  RecordedStorage(void* block, int64_t bytes, std::shared_ptr<cuda::MemoryPool> pool)
-      : Storage(nullptr, bytes, /*host_accessible=*/false), block_(block), pool_(std::move(pool)) {}
-  ~RecordedStorage() override { pool_->Give(block_); }
+  RecordedStorage(void* block, int64_t bytes, std::shared_ptr<cuda::MemoryPool> pool,
+                  cuda::PoolLanes* lanes)
+      : Storage(nullptr, bytes, /*host_accessible=*/false),
+        block_(block),
+        pool_(std::move(pool)),
+        lanes_(lanes),
+        section_(lanes->section()) {}
+  ~RecordedStorage() override { lanes_->Give(pool_, block_, section_); }
 
  private:
   void* const block_;
   const std::shared_ptr<cuda::MemoryPool> pool_;
+  cuda::PoolLanes* const lanes_;
+  const uint64_t section_;
 };
 
 /// What else a recording reads or leaves behind.
@@ -99,8 +106,8 @@ absl::StatusOr<Tensor> ShapeDevice::Allocate(const Shape& shape, DType dtype, Me
   if (owner == MemoryOwner::kRecordings) {
     storage = std::make_shared<RecorderStorage>(bytes, &recorder_);
   } else if (recording_pool_ != nullptr && GoesWithRequest(owner) && bytes > 0) {
-    LTX_ASSIGN_OR_RETURN(void* const block, recording_pool_->Take(bytes));
-    storage = std::make_shared<RecordedStorage>(block, bytes, recording_pool_);
+    LTX_ASSIGN_OR_RETURN(void* const block, recording_pool_->Take(bytes, lanes_.lane()));
+    storage = std::make_shared<RecordedStorage>(block, bytes, recording_pool_, &lanes_);
   } else {
     storage = std::make_shared<BookedStorage>(bytes, owner, &ledger_);
   }
@@ -135,6 +142,20 @@ absl::StatusOr<Tensor> ShapeDevice::Counted(Tensor result, int64_t scratch) {
 void ShapeDevice::Prepare(const FirstUse& first_use) {
   if (!first_use.preparation.any()) return;
   if (prepared_keys_.insert(first_use.key).second) prepared_ += first_use.preparation;
+}
+
+absl::Status ShapeDevice::Concurrently(absl::FunctionRef<absl::Status()> first,
+                                       absl::FunctionRef<absl::Status()> second) {
+  if (recording_pool_ == nullptr) return Device::Concurrently(first, second);
+  cuda::MemoryPool* const pool = recording_pool_.get();
+  lanes_.Fork({pool});
+  absl::Status status = first();
+  if (status.ok()) {
+    lanes_.UseSide();
+    status = second();
+  }
+  lanes_.Join({pool});
+  return status;
 }
 
 absl::StatusOr<std::unique_ptr<Recording>> ShapeDevice::Record(
@@ -238,7 +259,7 @@ absl::StatusOr<Tensor> ShapeDevice::NormConv(Tensor x, const ConvWeight& weight,
   const std::optional<int64_t> scratch = op_scratch().NormConv(size);
   if (!scratch.has_value()) return Device::NormConv(std::move(x), weight, options, around);
   work_.products += ProductsOf(placed.size, weight);
-  if (around.may_overwrite_residual && size.residual) return Counted(options.residual, *scratch);
+  if (around.into.defined()) return Counted(around.into, *scratch);
   return Result(SpaceOfDepth(placed.shape, around.depth_to_space, around.drop_first_frame),
                 x.dtype(), *scratch);
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
+#include "kernels/cuda/pool_lanes.h"
 #include "kernels/device.h"
 #include "kernels/shape_recorder.h"
 
@@ -72,6 +73,9 @@ class ShapeDevice : public Device {
   absl::Status Download(const Tensor& tensor, absl::Span<uint8_t> bytes) override;
   absl::Status Copy(const Tensor& from, Tensor* to) override;
   absl::Status Synchronize() override { return absl::OkStatus(); }
+  /// In a recording the two take memory as two lanes do.
+  absl::Status Concurrently(absl::FunctionRef<absl::Status()> first,
+                            absl::FunctionRef<absl::Status()> second) override;
   bool can_record() const override { return modelled_->can_record(); }
   /// Books the memory of a recording; a replay counts as the work that was recorded.
   absl::StatusOr<std::unique_ptr<Recording>> Record(
@@ -185,6 +189,7 @@ class ShapeDevice : public Device {
   ShapeRecorder recorder_{&ledger_};
   /// What goes with a request comes from here while something is recorded.
   std::shared_ptr<cuda::MemoryPool> recording_pool_;
+  cuda::PoolLanes lanes_;
   WorkCount work_;
   absl::flat_hash_set<uint64_t> prepared_keys_;
   Preparation prepared_;

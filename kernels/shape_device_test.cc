@@ -391,6 +391,24 @@ TEST_F(ShapeRecordingTest, HoldsSegmentsAndNotItsTensors) {
   EXPECT_EQ(Live(MemoryOwner::kActivations), before);
 }
 
+TEST_F(ShapeRecordingTest, TwoLanesDoNotShareWhatEitherLetsGo) {
+  const auto passing = [&]() -> absl::Status {
+    return device_.Allocate({40 * kMiB}, DType::kU8, MemoryOwner::kWorkspace).status();
+  };
+  const auto one_after_the_other = device_.Record([&]() -> absl::Status {
+    const absl::Status status = passing();
+    return status.ok() ? passing() : status;
+  });
+  ASSERT_TRUE(one_after_the_other.ok());
+  EXPECT_EQ(Live(MemoryOwner::kRecordings), 40 * kMiB);
+  const auto beside = device_.Record([&] { return device_.Concurrently(passing, passing); });
+  ASSERT_TRUE(beside.ok());
+  EXPECT_EQ(Live(MemoryOwner::kRecordings), 80 * kMiB);
+  const auto again = device_.Record([&] { return device_.Concurrently(passing, passing); });
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(Live(MemoryOwner::kRecordings), 80 * kMiB);
+}
+
 TEST_F(ShapeRecordingTest, CountsWorkOncePerReplay) {
   const Tensor x = Bytes(1000);
   device_.ResetWork();

@@ -13,7 +13,7 @@ namespace ltx {
 
 /// Books what recordings would hold (MemoryOwner::kRecordings) on a device that records: segments
 /// of the very pool that recordings of a CUDA device share, cut by the same rules, though no memory
-/// is behind them. One lane only: blocks that two lanes cannot share are small ones.
+/// is behind them.
 ///
 /// Not thread-safe.
 class ShapeRecorder {

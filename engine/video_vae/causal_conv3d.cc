@@ -57,7 +57,8 @@ absl::StatusOr<CausalConv3d> CausalConv3d::Load(checkpoint::WeightLoader& loader
 }
 
 absl::StatusOr<Tensor> CausalConv3d::Forward(Device& device, Tensor x, bool causal,
-                                             NormConvOptions around, Tensor residual) const {
+                                             const NormConvOptions& around, Tensor residual,
+                                             const ClipEnds& ends) const {
   if (x.rank() != 5) {
     return absl::InternalError(
         absl::StrCat("causal convolution: expected [B, T, H, W, C], got ", x.shape().ToString()));
@@ -69,8 +70,8 @@ absl::StatusOr<Tensor> CausalConv3d::Forward(Device& device, Tensor x, bool caus
 
   ConvOptions conv;
   conv.axes[0].stride = options_.stride[0];
-  conv.axes[0].pad_before = causal ? copies : copies / 2;
-  conv.axes[0].pad_after = causal ? 0 : copies / 2;
+  if (ends.first) conv.axes[0].pad_before = causal ? copies : copies / 2;
+  if (ends.last) conv.axes[0].pad_after = causal ? 0 : copies / 2;
   conv.axes[0].pad_mode = PadMode::kReplicate;
   for (int axis = 1; axis < 3; ++axis) {
     conv.axes[axis].stride = options_.stride[axis];
@@ -78,7 +79,6 @@ absl::StatusOr<Tensor> CausalConv3d::Forward(Device& device, Tensor x, bool caus
     conv.axes[axis].pad_after = spatial_pad;
     conv.axes[axis].pad_mode = options_.spatial_padding;
   }
-  around.may_overwrite_residual = residual.defined() && !residual.is_shared();
   conv.residual = std::move(residual);
   return device.NormConv(std::move(x), weight_, conv, around);
 }

@@ -7,6 +7,7 @@
 #include "absl/strings/string_view.h"
 #include "engine/checkpoint/video_vae_config.h"
 #include "engine/checkpoint/weight_loader.h"
+#include "engine/video_vae/conv_progress.h"
 #include "kernels/device.h"
 
 namespace ltx::video_vae {
@@ -39,10 +40,11 @@ class CausalConv3d {
 
   /// x [B, T, H, W, in] -> [B, T', H', W', out]; at stride 1 the extents stay. `around` says what
   /// else is done on the way. `residual`, if defined, has the convolution's shape and is added to
-  /// it; where nobody but the caller's argument holds it, the result may take its memory.
+  /// it. `ends` says which part of a clip x is; T' is short of the frames that are not padded.
   /// INVALID_ARGUMENT if H or W is too small for the padding mode.
-  absl::StatusOr<Tensor> Forward(Device& device, Tensor x, bool causal, NormConvOptions around = {},
-                                 Tensor residual = Tensor()) const;
+  absl::StatusOr<Tensor> Forward(Device& device, Tensor x, bool causal,
+                                 const NormConvOptions& around = {}, Tensor residual = Tensor(),
+                                 const ClipEnds& ends = {}) const;
 
  private:
   ConvWeight weight_;

@@ -6,8 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "engine/video_vae/attention_block.h"
 #include "engine/video_vae/patchify.h"
-#include "engine/video_vae/resnet_block.h"
-#include "engine/video_vae/upsample_block.h"
 #include "kernels/host_copy.h"
 #include "kernels/status_macros.h"
 
@@ -85,42 +83,21 @@ absl::StatusOr<std::unique_ptr<Block>> LoadBlock(const checkpoint::VideoDecoderC
   }
 }
 
-/// One unit that decodes everything.
-class WholeClipSession final : public VideoDecodeSession {
- public:
-  WholeClipSession(Device* device, const ConvDecoder* decoder, Tensor latent, NoiseSource noise)
-      : device_(device), decoder_(decoder), latent_(std::move(latent)) {
-    options_.noise = std::move(noise);
-  }
-
-  int64_t unit_count() const override { return 1; }
-  int64_t units_done() const override { return done_ ? 1 : 0; }
-
-  absl::StatusOr<std::optional<DecodedFrames>> Advance() override {
-    if (done_) return absl::FailedPreconditionError("video decode: all units are done");
-    LTX_ASSIGN_OR_RETURN(const Tensor video, decoder_->Decode(latent_, options_));
-    latent_ = Tensor();
-    LTX_ASSIGN_OR_RETURN(
-        const Tensor clip,
-        video.Reshape(Shape({video.dim(1), video.dim(2), video.dim(3), video.dim(4)})));
-    DecodedFrames result;
-    LTX_ASSIGN_OR_RETURN(result.frames, ToFrames(*device_, clip));
-    done_ = true;
-    return std::optional<DecodedFrames>(std::move(result));
-  }
-
- private:
-  Device* const device_;
-  const ConvDecoder* const decoder_;
-  Tensor latent_;
-  ConvDecodeOptions options_;
-  bool done_ = false;
-};
+/// A GPU does 132 tiles of 256 positions at a time; of this many positions the last round, which
+/// not all of its processors share, is a small part.
+constexpr int64_t kPartPositionsOfGpu = int64_t{1} << 19;
+/// A CPU's threads share any number; of this many an operation outweighs what starting it costs.
+constexpr int64_t kPartPositionsOfCpu = int64_t{1} << 16;
 
 }  // namespace
 
+DecodeParts DecodeParts::For(const Device& device) {
+  return {device.properties().is_gpu ? kPartPositionsOfGpu : kPartPositionsOfCpu};
+}
+
 absl::StatusOr<std::unique_ptr<ConvDecoder>> ConvDecoder::Load(
-    const checkpoint::VideoDecoderConfig& config, const checkpoint::WeightLoader& loader) {
+    const checkpoint::VideoDecoderConfig& config, const checkpoint::WeightLoader& loader,
+    std::optional<DecodeParts> parts) {
   // One-file checkpoints keep the VAE below "vae.", split files have it bare.
   const checkpoint::WeightLoader root =
       loader.Has("vae.decoder.conv_in.conv.weight") ? loader.Sub("vae.") : loader;
@@ -128,7 +105,8 @@ absl::StatusOr<std::unique_ptr<ConvDecoder>> ConvDecoder::Load(
   const int64_t patch_area = config.patch_size * config.patch_size;
 
   std::unique_ptr<ConvDecoder> net(
-      new ConvDecoder(&loader.device(), config, loader.compute_dtype()));
+      new ConvDecoder(&loader.device(), config, loader.compute_dtype(),
+                      parts.value_or(DecodeParts::For(loader.device()))));
   net->factors_.spatial = config.spatial_factor();
   net->factors_.temporal = config.temporal_factor();
   LTX_ASSIGN_OR_RETURN(
@@ -165,7 +143,32 @@ absl::Status ConvDecoder::LoadBlocks(const checkpoint::WeightLoader& decoder, in
                                    decoder.Sub(absl::StrCat("up_blocks.", i, ".")), width));
     blocks_.push_back(std::move(block));
   }
+  FindLastLevel();
   return absl::OkStatus();
+}
+
+void ConvDecoder::FindLastLevel() {
+  if (config_.norm != checkpoint::VideoNorm::kPixelNorm || config_.timestep_conditioning) return;
+  // The config's list begins at the pixels.
+  std::vector<const ResnetBlock*> level;
+  for (size_t i = 0; i < config_.blocks.size(); ++i) {
+    const VideoBlockKind kind = config_.blocks[i].kind;
+    const size_t index = blocks_.size() - 1 - i;
+    if (kind == VideoBlockKind::kCompressSpace || kind == VideoBlockKind::kCompressAll) {
+      growth_ = static_cast<const UpsampleBlock*>(blocks_[index].get());
+      growth_index_ = index;
+      last_level_ = std::move(level);
+      return;
+    }
+    if (kind != VideoBlockKind::kResX) return;
+    const auto& stack = static_cast<const ResnetStack&>(*blocks_[index]);
+    std::vector<const ResnetBlock*> earlier;
+    for (const auto& block : stack.blocks()) {
+      if (!block->works_in_parts()) return;
+      earlier.push_back(block.get());
+    }
+    level.insert(level.begin(), earlier.begin(), earlier.end());
+  }
 }
 
 absl::Status ConvDecoder::LoadConditioning(checkpoint::WeightLoader& decoder, int64_t width) {
@@ -206,7 +209,19 @@ absl::StatusOr<Tensor> ConvDecoder::AddLatentNoise(const Tensor& latent,
                                     latent, 0.0f, Tensor());
 }
 
-absl::StatusOr<Tensor> ConvDecoder::ConvOut(Tensor x, float scaled_timestep) const {
+absl::StatusOr<Tensor> ConvDecoder::Begin(const Tensor& latent,
+                                          const ConvDecodeOptions& options) const {
+  Device& device = *device_;
+  LTX_ASSIGN_OR_RETURN(Tensor x, device.Cast(latent, dtype_));
+  if (config_.timestep_conditioning) {
+    LTX_ASSIGN_OR_RETURN(x, AddLatentNoise(x, options.noise));
+  }
+  LTX_ASSIGN_OR_RETURN(x, statistics_.UnNormalize(device, x));
+  return conv_in_.Forward(device, std::move(x), config_.causal);
+}
+
+absl::StatusOr<Tensor> ConvDecoder::Finish(Tensor x, float scaled_timestep,
+                                           const ClipEnds& ends) const {
   Device& device = *device_;
   NormConvOptions around;
   if (config_.timestep_conditioning) {
@@ -222,39 +237,31 @@ absl::StatusOr<Tensor> ConvDecoder::ConvOut(Tensor x, float scaled_timestep) con
       LTX_ASSIGN_OR_RETURN(x, norm_out_.Forward(device, x, Activation::kSilu));
     }
   }
-  return conv_out_.Forward(device, std::move(x), config_.causal, around);
+  LTX_ASSIGN_OR_RETURN(
+      x, conv_out_.Forward(device, std::move(x), config_.causal, around, Tensor(), ends));
+  return Unpatchify(device, x, config_.patch_size);
 }
 
-absl::StatusOr<Tensor> ConvDecoder::Decode(const Tensor& latent,
-                                           const ConvDecodeOptions& options) const {
-  LTX_RETURN_IF_ERROR(CheckLatent(latent));
-  Device& device = *device_;
+BlockContext ConvDecoder::Context(const ConvDecodeOptions& options) const {
   BlockContext context;
   context.device = device_;
   context.causal = config_.causal;
   context.timestep = options.timestep * timestep_scale_;
   context.noise = &options.noise;
+  return context;
+}
 
-  LTX_ASSIGN_OR_RETURN(Tensor x, device.Cast(latent, dtype_));
-  if (config_.timestep_conditioning) {
-    LTX_ASSIGN_OR_RETURN(x, AddLatentNoise(x, options.noise));
-  }
-  LTX_ASSIGN_OR_RETURN(x, statistics_.UnNormalize(device, x));
-  LTX_ASSIGN_OR_RETURN(x, conv_in_.Forward(device, x, config_.causal));
+absl::StatusOr<Tensor> ConvDecoder::Decode(const Tensor& latent,
+                                           const ConvDecodeOptions& options) const {
+  LTX_RETURN_IF_ERROR(CheckLatent(latent));
+  const BlockContext context = Context(options);
+  LTX_ASSIGN_OR_RETURN(Tensor x, Begin(latent, options));
   if (options.observer) options.observer("conv_in", x);
   for (size_t i = 0; i < blocks_.size(); ++i) {
     LTX_ASSIGN_OR_RETURN(x, blocks_[i]->Forward(std::move(x), context));
     if (options.observer) options.observer(absl::StrCat("up_blocks.", i), x);
   }
-  LTX_ASSIGN_OR_RETURN(x, ConvOut(std::move(x), context.timestep));
-  return Unpatchify(device, x, config_.patch_size);
-}
-
-absl::StatusOr<std::unique_ptr<VideoDecodeSession>> ConvDecoder::StartDecode(
-    const Tensor& latent, NoiseSource noise) const {
-  LTX_RETURN_IF_ERROR(CheckLatent(latent));
-  LTX_ASSIGN_OR_RETURN(Tensor first, latent.Rows(0, 1));
-  return std::make_unique<WholeClipSession>(device_, this, std::move(first), std::move(noise));
+  return Finish(std::move(x), context.timestep, {});
 }
 
 absl::StatusOr<Tensor> ToFrames(Device& device, const Tensor& video) {

@@ -48,8 +48,10 @@ TestWeights SmallWeights(const std::string& prefix = "") {
 class ConvDecoderTest : public VideoVaeTest {
  protected:
   absl::StatusOr<std::unique_ptr<ConvDecoder>> Load(TestWeights weights,
-                                                    const VideoDecoderConfig& config) {
-    return ConvDecoder::Load(config, weights.Loader(device()));
+                                                    const VideoDecoderConfig& config,
+                                                    std::optional<DecodeParts> parts = std::nullopt,
+                                                    DType dtype = DType::kF32) {
+    return ConvDecoder::Load(config, weights.Loader(device(), dtype), parts);
   }
   Tensor Latent(const Shape& shape) {
     return Make(shape, [](int64_t i) { return static_cast<float>(i % 7) / 4.0f - 0.75f; });
@@ -201,6 +203,124 @@ TEST_F(ConvDecoderTest, SessionDecodesTheFirstRowInOneUnit) {
   const Tensor row = latent.Rows(0, 1).value();
   const Tensor video = decoder->Decode(row, {}).value();
   EXPECT_EQ(Values(frames->frames), Values(ToFrames(device(), video).value()));
+}
+
+/// Several levels, the last of which has two stacks; `last` is the block before it.
+VideoDecoderConfig LevelsConfig(const VideoBlock& last) {
+  VideoDecoderConfig config = SmallConfig();
+  config.base_channels = 8;
+  VideoBlock two = Entry(VideoBlockKind::kResX);
+  two.num_layers = 2;
+  config.blocks = {two, Entry(VideoBlockKind::kResX), last, Entry(VideoBlockKind::kCompressTime)};
+  return config;
+}
+
+TestWeights LevelsWeights(const VideoBlock& last) {
+  const int64_t volume = last.kind == VideoBlockKind::kCompressAll ? 8 : 4;
+  const int64_t wide = 8 * last.multiplier;
+  TestWeights weights;
+  weights.AddConstant("per_channel_statistics.mean-of-means", Shape({2}), 0.5f);
+  weights.AddConstant("per_channel_statistics.std-of-means", Shape({2}), 2.0f);
+  weights.AddModule("decoder.conv_in.conv", Shape({wide, 2, 3, 3, 3}));
+  weights.AddModule("decoder.up_blocks.0.conv.conv", Shape({2 * wide, wide, 3, 3, 3}));
+  weights.AddModule("decoder.up_blocks.1.conv.conv", Shape({volume * 8, wide, 3, 3, 3}));
+  for (const std::string block : {"2.res_blocks.0", "3.res_blocks.0", "3.res_blocks.1"}) {
+    weights.AddModule("decoder.up_blocks." + block + ".conv1.conv", Shape({8, 8, 3, 3, 3}));
+    weights.AddModule("decoder.up_blocks." + block + ".conv2.conv", Shape({8, 8, 3, 3, 3}));
+  }
+  weights.AddModule("decoder.conv_out.conv", Shape({12, 8, 3, 3, 3}));
+  return weights;
+}
+
+TEST_F(ConvDecoderTest, PartsHaveTheBitsOfTheWholeAndComeInOrder) {
+  VideoBlock residual = Entry(VideoBlockKind::kCompressAll, 2);
+  residual.residual = true;
+  for (const VideoBlock& last :
+       {Entry(VideoBlockKind::kCompressSpace, 2), Entry(VideoBlockKind::kCompressAll), residual}) {
+    for (const bool causal : {false, true}) {
+      for (const DType dtype : {DType::kF32, DType::kBF16}) {
+        VideoDecoderConfig config = LevelsConfig(last);
+        config.causal = causal;
+        const auto whole = Load(LevelsWeights(last), config, DecodeParts{0}, dtype).value();
+        const Tensor latent = Latent(Shape({1, 13, 2, 3, 2}));
+        const Tensor video = whole->Decode(latent, {}).value();
+        const std::vector<float> expected =
+            Values(ToFrames(device(), video.Reshape(Shape(video.shape().dims().subspan(1))).value())
+                       .value());
+        const int64_t clip_frames = video.dim(1);
+        const int64_t frame = 3 * video.dim(2) * video.dim(3);
+        for (const int64_t part : {2, 4, 8, 12}) {
+          const auto decoder =
+              Load(LevelsWeights(last), config, DecodeParts{part * 4 * 6}, dtype).value();
+          auto session = decoder->StartDecode(latent, {}).value();
+          const int64_t units = session->unit_count();
+          // One for what comes before the last level.
+          EXPECT_GE(units, 1 + clip_frames / (part + 2));
+          std::vector<float> frames;
+          int64_t most = 0;
+          while (!session->done()) {
+            const auto made = session->Advance().value();
+            EXPECT_EQ(session->unit_count(), units);
+            if (!made.has_value()) continue;
+            EXPECT_EQ(made->first_frame, static_cast<int64_t>(frames.size()) / frame);
+            EXPECT_EQ(made->frames.dtype(), DType::kF32);
+            most = std::max(most, made->frames.dim(0));
+            const std::vector<float> values = Values(made->frames);
+            frames.insert(frames.end(), values.begin(), values.end());
+          }
+          EXPECT_EQ(session->units_done(), units);
+          EXPECT_EQ(session->Advance().status().code(), absl::StatusCode::kFailedPrecondition);
+          EXPECT_LE(most, part + 4);
+          EXPECT_EQ(frames, expected) << VideoBlockName(last.kind) << causal << part;
+        }
+      }
+    }
+  }
+}
+
+TEST_F(ConvDecoderTest, PartsTakeLessMemoryAndGiveItBackAtAnyUnit) {
+  const VideoBlock last = Entry(VideoBlockKind::kCompressSpace, 2);
+  const VideoDecoderConfig config = LevelsConfig(last);
+  const Tensor latent = Latent(Shape({1, 41, 2, 3, 2}));
+  // Scratch of products does not depend on the clip's length.
+  const auto activations = static_cast<int>(MemoryOwner::kActivations);
+  const auto peak = [&](const ConvDecoder& decoder) {
+    device().ledger().ResetPeaks();
+    const int64_t before = device().ledger().Read().by_owner[activations].live_bytes;
+    auto session = decoder.StartDecode(latent, {}).value();
+    while (!session->done()) EXPECT_TRUE(session->Advance().ok());
+    const MemoryLedger::Snapshot after = device().ledger().Read();
+    EXPECT_EQ(after.by_owner[activations].live_bytes, before);
+    return after.by_owner[activations].peak_bytes - before;
+  };
+  const auto whole = Load(LevelsWeights(last), config, DecodeParts{0}).value();
+  const auto parts = Load(LevelsWeights(last), config, DecodeParts{4 * 24}).value();
+  EXPECT_LT(2 * peak(*parts), peak(*whole));
+
+  const int64_t live = device().ledger().Read().total.live_bytes;
+  const int64_t units = parts->StartDecode(latent, {}).value()->unit_count();
+  for (int64_t stop = 0; stop < units; ++stop) {
+    auto session = parts->StartDecode(latent, {}).value();
+    while (session->units_done() < stop) ASSERT_TRUE(session->Advance().ok());
+    session.reset();
+    EXPECT_EQ(device().ledger().Read().total.live_bytes, live) << stop;
+  }
+}
+
+TEST_F(ConvDecoderTest, WhatLooksAcrossAClipIsDecodedWhole) {
+  // Noise would be drawn part by part.
+  const VideoBlock last = Entry(VideoBlockKind::kCompressSpace, 2);
+  VideoDecoderConfig config = LevelsConfig(last);
+  config.blocks[0].inject_noise = true;
+  TestWeights weights = LevelsWeights(last);
+  for (const std::string block : {"0", "1"}) {
+    for (const std::string half : {"1", "2"}) {
+      weights.AddVaried("decoder.up_blocks.3.res_blocks." + block + ".per_channel_scale" + half,
+                        Shape({8, 1, 1}));
+    }
+  }
+  const auto decoder = Load(std::move(weights), config, DecodeParts{2 * 24}).value();
+  EXPECT_EQ(decoder->StartDecode(Latent(Shape({1, 13, 2, 3, 2})), {}).value()->unit_count(), 1);
 }
 
 TEST_F(ConvDecoderTest, FramesAreShiftedAndClamped) {

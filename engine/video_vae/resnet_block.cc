@@ -61,6 +61,7 @@ absl::StatusOr<Tensor> ResnetBlock::Convolve(const Norm& norm, const CausalConv3
       LTX_ASSIGN_OR_RETURN(x, norm.Forward(device, x, Activation::kSilu));
     }
   }
+  if (residual.defined() && !residual.is_shared()) around.into = residual;
   return conv.Forward(device, std::move(x), context.causal, around, std::move(residual));
 }
 
@@ -77,6 +78,11 @@ absl::StatusOr<Tensor> ResnetBlock::InjectNoise(const Tensor& x, const Tensor& c
 
 absl::StatusOr<Tensor> ResnetBlock::Forward(Tensor x, const BlockContext& context) const {
   return ForwardConditioned(std::move(x), Tensor(), context);
+}
+
+bool ResnetBlock::works_in_parts() const {
+  return options_.norm_layer == checkpoint::VideoNorm::kPixelNorm && !options_.inject_noise &&
+         !options_.timestep_conditioning && !shortcut_.defined();
 }
 
 absl::StatusOr<Tensor> ResnetBlock::ForwardConditioned(Tensor x, const Tensor& embedding,
@@ -100,6 +106,54 @@ absl::StatusOr<Tensor> ResnetBlock::ForwardConditioned(Tensor x, const Tensor& e
   LTX_ASSIGN_OR_RETURN(h,
                        Convolve(norm2_, conv2_, std::move(h), vectors, 1, std::move(x), context));
   return InjectNoise(h, noise_scale2_, context);
+}
+
+absl::Status ResnetParts::Advance(int64_t ready, const BlockContext& context) {
+  const int64_t between_begin = second_.needed_from();
+  const int64_t kept = between_.defined() ? between_.dim(1) : 0;
+  const ConvPart first = first_.Next(ready);
+  const ConvPart second = second_.Next(first_.Reach(ready) - lag_);
+  if (first.frames() == 0 && second.frames() == 0) return absl::OkStatus();
+  Device& device = *context.device;
+  const auto around = [&](const Norm& norm, Tensor into) {
+    NormConvOptions options;
+    options.norm = norm.BeforeConv(Activation::kSilu);
+    options.into = std::move(into);
+    return options;
+  };
+  if (first.frames() > 0) {
+    LTX_ASSIGN_OR_RETURN(Tensor x, x_->Frames(first.read_begin, first.read_end));
+    LTX_ASSIGN_OR_RETURN(FrameWindow between,
+                         FrameWindow::Create(device, Shape(x.shape().dims().subspan(2)), x.dtype(),
+                                             kept + first.frames(), between_begin));
+    if (kept > 0) {
+      LTX_ASSIGN_OR_RETURN(Tensor front, between.Append(device, kept, between_begin));
+      LTX_RETURN_IF_ERROR(device.Copy(between_, &front));
+    }
+    LTX_ASSIGN_OR_RETURN(Tensor into, between.Append(device, first.frames(), between_begin));
+    LTX_RETURN_IF_ERROR(block_->conv1_
+                            .Forward(device, std::move(x), context.causal,
+                                     around(block_->norm1_, std::move(into)), Tensor(), first.ends)
+                            .status());
+    LTX_ASSIGN_OR_RETURN(between_, between.Frames(between_begin, between.end()));
+  }
+  if (second.frames() > 0) {
+    LTX_ASSIGN_OR_RETURN(Tensor h, FramesOf(between_, second.read_begin - between_begin,
+                                            second.read_end - between_begin));
+    LTX_ASSIGN_OR_RETURN(const Tensor skip, x_->Frames(second.begin, second.end));
+    LTX_RETURN_IF_ERROR(block_->conv2_
+                            .Forward(device, std::move(h), context.causal,
+                                     around(block_->norm2_, skip), skip, second.ends)
+                            .status());
+  }
+  if (second_.finished()) {
+    between_ = Tensor();
+  } else if (between_.defined()) {
+    LTX_ASSIGN_OR_RETURN(
+        between_,
+        device.Slice(between_, /*axis=*/1, second_.needed_from() - between_begin, between_.dim(1)));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::unique_ptr<ResnetStack>> ResnetStack::Load(

@@ -5,10 +5,13 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "engine/checkpoint/video_vae_config.h"
 #include "engine/checkpoint/weight_loader.h"
 #include "engine/video_vae/block.h"
 #include "engine/video_vae/causal_conv3d.h"
+#include "engine/video_vae/conv_progress.h"
+#include "engine/video_vae/frame_window.h"
 #include "engine/video_vae/norm.h"
 #include "engine/video_vae/timestep_embedding.h"
 #include "kernels/device.h"
@@ -49,11 +52,15 @@ class ResnetBlock final : public Block {
   /// scale2); undefined if the block is not conditioned.
   absl::StatusOr<Tensor> ForwardConditioned(Tensor x, const Tensor& embedding,
                                             const BlockContext& context) const;
+  /// Whether ResnetParts can do it: nothing looks further along time than the two convolutions.
+  bool works_in_parts() const;
 
  private:
+  friend class ResnetParts;
   explicit ResnetBlock(const ResnetBlockOptions& options) : options_(options) {}
 
-  /// conv(silu(mod(norm(x)))) + residual; `half` 0 or 1 picks the shift and scale.
+  /// conv(silu(mod(norm(x)))) + residual; `half` 0 or 1 picks the shift and scale. The result takes
+  /// the residual's memory if that is nobody else's.
   absl::StatusOr<Tensor> Convolve(const Norm& norm, const CausalConv3d& conv, Tensor x,
                                   const Tensor& vectors, int64_t half, Tensor residual,
                                   const BlockContext& context) const;
@@ -70,6 +77,38 @@ class ResnetBlock final : public Block {
   Tensor scale_shift_table_;
 };
 
+/// A residual block on its way through a clip, in place.
+class ResnetParts {
+ public:
+  /// `block` must work in parts. `x` is a window over a clip of `frames` frames. Both must outlive
+  /// this.
+  ResnetParts(const ResnetBlock* block, FrameWindow* x, int64_t frames, bool causal)
+      : block_(block),
+        x_(x),
+        lag_(causal ? 2 : 0),
+        first_(frames, causal),
+        second_(frames, causal) {}
+
+  /// How many frames of the result there are once `ready` of the input are there; both may go on
+  /// beyond the end, as ConvProgress says.
+  int64_t Reach(int64_t ready) const { return second_.Reach(first_.Reach(ready) - lag_); }
+  /// Puts the result up to Reach(ready) in the place of x. Needs x from needed_from() on.
+  absl::Status Advance(int64_t ready, const BlockContext& context);
+  int64_t needed_from() const { return first_.needed_from(); }
+  bool finished() const { return second_.finished(); }
+
+ private:
+  const ResnetBlock* block_;
+  FrameWindow* x_;
+  /// Frames that the second convolution leaves alone because the first one still reads them: a
+  /// causal one looks back further than the second lags behind by itself.
+  int64_t lag_;
+  ConvProgress first_;
+  ConvProgress second_;
+  /// What the second convolution still needs of the first one's result, from needed_from() on.
+  Tensor between_;
+};
+
 /// A row of residual blocks of one width that share one timestep embedder. Block name `res_x`.
 /// Source: the reference, video_vae/resnet.py:UNetMidBlock3D.
 class ResnetStack final : public Block {
@@ -81,6 +120,7 @@ class ResnetStack final : public Block {
                                                            int64_t layers);
 
   absl::StatusOr<Tensor> Forward(Tensor x, const BlockContext& context) const override;
+  absl::Span<const std::unique_ptr<ResnetBlock>> blocks() const { return blocks_; }
 
  private:
   ResnetStack() = default;

@@ -36,6 +36,48 @@ TEST_F(ResnetBlockTest, IsTheIdentityWithoutConvolutions) {
   EXPECT_EQ(Values(block->Forward(x, Context()).value()), Values(x));
 }
 
+TEST_F(ResnetBlockTest, InPartsAndInPlaceItHasTheBitsOfTheWhole) {
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    TestWeights weights;
+    weights.AddModule("conv1.conv", Shape({8, 8, 3, 3, 3}));
+    weights.AddModule("conv2.conv", Shape({8, 8, 3, 3, 3}));
+    ResnetBlockOptions options;
+    options.in_channels = options.out_channels = 8;
+    const auto block = ResnetBlock::Load(weights.Loader(device(), dtype), options).value();
+    ASSERT_TRUE(block->works_in_parts());
+    for (const bool causal : {false, true}) {
+      for (const int64_t frames : {1, 2, 5, 9, 12, 13}) {
+        const auto input = [&] {
+          const Tensor x = Make(Shape({1, frames, 3, 5, 8}),
+                                [](int64_t i) { return static_cast<float>(i % 23) / 8 - 1; });
+          return device().Cast(x, dtype).value();
+        };
+        BlockContext context = Context();
+        context.causal = causal;
+        const Tensor kept = input();
+        const std::vector<float> whole = Values(block->Forward(kept, context).value());
+        EXPECT_EQ(Values(kept), Values(input()))
+            << "memory that somebody else reads stays as it is";
+        Tensor own = input();
+        const void* const memory = own.raw();
+        const Tensor in_place = block->Forward(std::move(own), context).value();
+        EXPECT_EQ(in_place.raw(), memory);
+        EXPECT_EQ(Values(in_place), whole);
+        for (const int64_t step : {2, 4, 6}) {
+          FrameWindow window(input());
+          ResnetParts parts(block.get(), &window, frames, causal);
+          for (int64_t ready = step; !parts.finished(); ready += step) {
+            ASSERT_LT(ready, frames + 4 * step + 8);
+            ASSERT_TRUE(parts.Advance(ready, context).ok());
+          }
+          EXPECT_EQ(Values(window.Frames(0, frames).value()), whole)
+              << DTypeName(dtype) << causal << frames << " by " << step;
+        }
+      }
+    }
+  }
+}
+
 TEST_F(ResnetBlockTest, DrawsNoiseTwicePerBlockOverHeightAndWidth) {
   TestWeights weights = ZeroConvolutions(2, 2);
   weights.AddConstant("per_channel_scale1", Shape({2, 1, 1}), 0.0f);

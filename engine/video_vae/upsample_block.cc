@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "engine/video_vae/frame_window.h"
 #include "kernels/status_macros.h"
 
 namespace ltx::video_vae {
@@ -38,19 +39,37 @@ absl::StatusOr<std::unique_ptr<UpsampleBlock>> UpsampleBlock::Load(
 }
 
 absl::StatusOr<Tensor> UpsampleBlock::Forward(Tensor x, const BlockContext& context) const {
+  const ConvPart whole = ConvPart::Whole(x.dim(1));
+  return Run(std::move(x), whole, Tensor(), context);
+}
+
+absl::Status UpsampleBlock::ForwardPart(Tensor x, const ConvPart& part, Tensor into,
+                                        const BlockContext& context) const {
+  return Run(std::move(x), part, std::move(into), context).status();
+}
+
+absl::StatusOr<Tensor> UpsampleBlock::Run(Tensor x, const ConvPart& part, Tensor into,
+                                          const BlockContext& context) const {
   Device& device = *context.device;
   Tensor residual;
   if (options_.residual) {
+    Tensor skip = x;
+    if (part.frames() != x.dim(1)) {
+      LTX_ASSIGN_OR_RETURN(skip,
+                           FramesOf(x, part.begin - part.read_begin, part.end - part.read_begin));
+    }
     // The skip is depth-to-space of x, its whole channel block repeated. Moving the repetition in
     // front of the shuffle makes it x repeated, so the sum happens before the one shuffle:
     // channel c volume + i of the convolution meets channel (c volume + i) mod C of x.
-    const std::vector<Tensor> copies(Volume(options_.stride) / options_.reduction, x);
+    const std::vector<Tensor> copies(Volume(options_.stride) / options_.reduction, skip);
     LTX_ASSIGN_OR_RETURN(residual, device.Concat(copies, /*axis=*/4));
   }
   NormConvOptions around;
   around.depth_to_space = options_.stride;
-  around.drop_first_frame = options_.stride[0] == 2;
-  return conv_.Forward(device, std::move(x), context.causal, around, std::move(residual));
+  around.drop_first_frame = options_.stride[0] == 2 && part.ends.first;
+  around.into = std::move(into);
+  return conv_.Forward(device, std::move(x), context.causal, around, std::move(residual),
+                       part.ends);
 }
 
 }  // namespace ltx::video_vae

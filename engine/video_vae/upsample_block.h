@@ -2,12 +2,14 @@
 #define LTX_ENGINE_VIDEO_VAE_UPSAMPLE_BLOCK_H_
 
 #include <array>
+#include <cstdint>
 #include <memory>
 
 #include "absl/status/statusor.h"
 #include "engine/checkpoint/weight_loader.h"
 #include "engine/video_vae/block.h"
 #include "engine/video_vae/causal_conv3d.h"
+#include "engine/video_vae/conv_progress.h"
 #include "kernels/device.h"
 
 namespace ltx::video_vae {
@@ -35,8 +37,21 @@ class UpsampleBlock final : public Block {
                                                              const UpsampleBlockOptions& options);
 
   absl::StatusOr<Tensor> Forward(Tensor x, const BlockContext& context) const override;
+  /// The result's frames [FramesFrom(part.begin), FramesFrom(part.end)), put into `into`. x is what
+  /// `part` reads of a clip, a single one.
+  absl::Status ForwardPart(Tensor x, const ConvPart& part, Tensor into,
+                           const BlockContext& context) const;
+  /// How many frames of the result the first `frames` of the input make.
+  int64_t FramesFrom(int64_t frames) const {
+    return options_.stride[0] == 2 && frames > 0 ? 2 * frames - 1 : frames;
+  }
+  /// By how much frames grow, over [H, W], and channels of the result.
+  const std::array<int, 3>& stride() const { return options_.stride; }
+  int64_t out_channels() const { return options_.in_channels / options_.reduction; }
 
  private:
+  absl::StatusOr<Tensor> Run(Tensor x, const ConvPart& part, Tensor into,
+                             const BlockContext& context) const;
   explicit UpsampleBlock(const UpsampleBlockOptions& options) : options_(options) {}
 
   const UpsampleBlockOptions options_;

@@ -28,11 +28,11 @@ class CudaContext::PooledStorage final : public Storage {
         counted_(counted),
         context_(context),
         pool_(std::move(pool)),
-        fork_(context->fork_.load(std::memory_order_relaxed)) {}
+        section_(context->lanes_.section()) {}
 
   ~PooledStorage() override {
     if (bytes() == 0) return;
-    context_->Give(pool_, data(), fork_);
+    context_->lanes_.Give(pool_, data(), section_);
     if (counted_) context_->ledger().Remove(owner_, bytes());
   }
 
@@ -41,7 +41,7 @@ class CudaContext::PooledStorage final : public Storage {
   const bool counted_;
   CudaContext* const context_;
   const std::shared_ptr<MemoryPool> pool_;
-  const uint64_t fork_;
+  const uint64_t section_;
 };
 
 absl::StatusOr<void*> CudaHeap::Allocate(int64_t bytes) {
@@ -128,46 +128,25 @@ absl::StatusOr<Tensor> CudaContext::Allocate(const Shape& shape, DType dtype, Me
                 dtype);
 }
 
-void CudaContext::Give(const std::shared_ptr<MemoryPool>& pool, void* block, uint64_t fork) {
-  // The main lane is given all of its work of a section before the side lane gets any, so what goes
-  // meanwhile has no user in the side lane. What the side lane lets go, though, the main one may
-  // have used as well, unless it came up in the side lane itself.
-  const uint64_t now = fork_.load(std::memory_order_relaxed);
-  if (lane() == kMainLane || fork == now) {
-    pool->Give(block, lane());
-    return;
-  }
-  absl::MutexLock lock(&deferred_mutex_);
-  deferred_.push_back({pool, block});
-}
-
 absl::Status CudaContext::Fork() {
-  if (fork_.load(std::memory_order_relaxed) != 0) {
+  if (lanes_.section() != 0) {
     return absl::FailedPreconditionError("work is split into two lanes already");
   }
   LTX_RETURN_IF_ERROR(MakeCurrent());
   staging_->Settle();
   LTX_RETURN_IF_CUDA_ERROR(cudaEventRecord(events_[kMainLane], streams_[kMainLane]));
   LTX_RETURN_IF_CUDA_ERROR(cudaStreamWaitEvent(streams_[kSideLane], events_[kMainLane]));
-  for (MemoryPool* pool : {lasting_pool_.get(), TransientPool().get()}) {
-    pool->Fork(kMainLane, kSideLane);
-  }
-  fork_.store(++forks_, std::memory_order_relaxed);
+  lanes_.Fork({lasting_pool_.get(), TransientPool().get()});
   return absl::OkStatus();
 }
 
 absl::Status CudaContext::Join() {
   staging_->Settle();
-  lane_.store(kMainLane, std::memory_order_relaxed);
-  fork_.store(0, std::memory_order_relaxed);
-  LTX_RETURN_IF_CUDA_ERROR(cudaEventRecord(events_[kSideLane], streams_[kSideLane]));
-  LTX_RETURN_IF_CUDA_ERROR(cudaStreamWaitEvent(streams_[kMainLane], events_[kSideLane]));
-  for (MemoryPool* pool : {lasting_pool_.get(), TransientPool().get()}) {
-    pool->Join(kSideLane, kMainLane);
-  }
-  absl::MutexLock lock(&deferred_mutex_);
-  for (const DeferredGive& give : deferred_) give.pool->Give(give.block, kMainLane);
-  deferred_.clear();
+  const cudaError_t marked = cudaEventRecord(events_[kSideLane], streams_[kSideLane]);
+  const cudaError_t waited = cudaStreamWaitEvent(streams_[kMainLane], events_[kSideLane]);
+  lanes_.Join({lasting_pool_.get(), TransientPool().get()});
+  LTX_RETURN_IF_CUDA_ERROR(marked);
+  LTX_RETURN_IF_CUDA_ERROR(waited);
   return absl::OkStatus();
 }
 

@@ -19,6 +19,7 @@
 #include "absl/synchronization/mutex.h"
 #include "kernels/cuda/device_memory.h"
 #include "kernels/cuda/memory_pool.h"
+#include "kernels/cuda/pool_lanes.h"
 #include "kernels/cuda/staging.h"
 #include "kernels/memory_ledger.h"
 #include "kernels/tensor.h"
@@ -68,7 +69,7 @@ class CudaContext {
   cudaStream_t upload_stream() const { return streams_[lane()]; }
   Staging& staging() { return *staging_; }
   /// The lane of stream() as memory pools know it.
-  MemoryPool::Lane lane() const { return lane_.load(std::memory_order_relaxed); }
+  MemoryPool::Lane lane() const { return lanes_.lane(); }
 
   /// The side lane waits for what the main one has been given, and is idle until UseSideLane.
   /// FAILED_PRECONDITION if it is forked already.
@@ -76,7 +77,7 @@ class CudaContext {
   /// Work goes to the side lane from now on.
   void UseSideLane() {
     staging_->Settle();
-    lane_.store(kSideLane, std::memory_order_relaxed);
+    lanes_.UseSide();
   }
   /// Work goes to the main lane, which waits for the side lane.
   absl::Status Join();
@@ -106,20 +107,14 @@ class CudaContext {
   void Trim();
 
  private:
-  static constexpr MemoryPool::Lane kMainLane = 0;
-  static constexpr MemoryPool::Lane kSideLane = 1;
+  static constexpr MemoryPool::Lane kMainLane = PoolLanes::kMain;
+  static constexpr MemoryPool::Lane kSideLane = PoolLanes::kSide;
   class PooledStorage;
-  struct DeferredGive {
-    std::shared_ptr<MemoryPool> pool;
-    void* block;
-  };
 
   CudaContext(int ordinal, DeviceMemory* memory);
   const std::shared_ptr<MemoryPool>& TransientPool() const {
     return recording_pool_ == nullptr ? transient_pool_ : recording_pool_;
   }
-  /// Gives a block back that was taken in the `fork`-th section between Fork and Join (0: outside).
-  void Give(const std::shared_ptr<MemoryPool>& pool, void* block, uint64_t fork);
 
   const int ordinal_;
   const std::string name_;
@@ -133,13 +128,7 @@ class CudaContext {
   std::array<cudaStream_t, 2> streams_{};
   /// Marks the fork in the main lane and the end of the side lane.
   std::array<cudaEvent_t, 2> events_{};
-  /// Tensors may go in other threads than the one that issues work.
-  std::atomic<MemoryPool::Lane> lane_{kMainLane};
-  /// The number of the section between Fork and Join; 0: outside.
-  std::atomic<uint64_t> fork_{0};
-  uint64_t forks_ = 0;
-  absl::Mutex deferred_mutex_;
-  std::vector<DeferredGive> deferred_ ABSL_GUARDED_BY(deferred_mutex_);
+  PoolLanes lanes_;
   cublasLtHandle_t cublas_lt_ = nullptr;
   std::unique_ptr<Staging> staging_;
 };

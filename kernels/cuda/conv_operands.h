@@ -19,17 +19,11 @@ inline bool IsHopper(const cudaDeviceProp& gpu) { return gpu.major == 9 && gpu.m
 
 /// A convolution's weight as CudaDevice prepares it.
 struct CudaConv final : public PreparedWeight {
-  /// [taps, N, C]. If `winograd`, [5 * 9, N, C]: behind the taps the sums of
-  /// kernels/cuda/winograd_transform.h.
-  Tensor weight;
-  Tensor bias;  ///< f32 [N] or undefined.
+  Tensor weight;  ///< [taps, N, C]
+  Tensor bias;    ///< f32 [N] or undefined.
   DType dtype = DType::kF32;
   bool transposed = false;
-  bool winograd = false;
 };
-
-/// Whether Winograd's form pays for a bf16 kernel of 3 x 3 x 3 between so many channels.
-bool WinogradPays(int64_t channels, int64_t out_channels);
 
 /// A convolution's operands, checked.
 struct ConvOperands {

@@ -12,7 +12,6 @@
 #include "kernels/cuda/cuda_device.h"
 #include "kernels/cuda/cuda_error.h"
 #include "kernels/cuda/op_scratch.h"
-#include "kernels/cuda/winograd_transform.h"
 #include "kernels/op_check.h"
 #include "kernels/status_macros.h"
 
@@ -138,20 +137,11 @@ absl::StatusOr<ConvWeight> CudaDevice::PackConv(const Tensor& weight, const Tens
   task.out_stride = task.taps * (transposed ? 1 : task.channels);
   task.in_stride = task.taps * (transposed ? task.out_channels : 1);
   task.bf16 = conv->dtype == DType::kBF16;
-  conv->winograd = IsHopper(context_->properties()) && task.bf16 && !transposed &&
-                   result.kernel == Shape({3, 3, 3}) &&
-                   WinogradPays(task.channels, task.out_channels);
-  const int64_t block = task.taps / 3 * task.out_channels * task.channels;
   LTX_ASSIGN_OR_RETURN(conv->weight,
-                       Allocate({conv->winograd ? task.taps / 3 * kWinogradBlocks : task.taps,
-                                 task.out_channels, task.channels},
-                                conv->dtype, owner));
+                       Allocate({task.taps, task.out_channels, task.channels}, conv->dtype, owner));
   task.weight = weight.raw();
   task.out = conv->weight.raw();
   LTX_RETURN_IF_CUDA_ERROR(LaunchPackConvWeight(task, context_->stream()));
-  if (conv->winograd) {
-    LTX_RETURN_IF_CUDA_ERROR(LaunchWinogradWeight({conv->weight.raw(), block}, context_->stream()));
-  }
   if (bias.defined()) {
     LTX_ASSIGN_OR_RETURN(conv->bias, Allocate(bias.shape(), DType::kF32, owner));
     LaunchCast(bias.raw(), bias.dtype(), conv->bias.raw(), DType::kF32, bias.num_elements(),

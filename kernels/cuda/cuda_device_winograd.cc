@@ -2,6 +2,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "kernels/cuda/conv_operands.h"
 #include "kernels/cuda/cuda_device.h"
 #include "kernels/cuda/cuda_error.h"
@@ -9,6 +10,7 @@
 #include "kernels/cuda/winograd_conv.h"
 #include "kernels/cuda/winograd_transform.h"
 #include "kernels/layout_shapes.h"
+#include "kernels/operand_check.h"
 #include "kernels/status_macros.h"
 
 namespace ltx::cuda {
@@ -18,6 +20,11 @@ namespace {
 /// a time. With this much, a run at the largest sizes still takes ten rounds of a GPU's processors,
 /// so that little is lost in the last.
 constexpr int64_t kMostFactorBytes = int64_t{288} << 20;
+/// More than this only where it spares a round.
+constexpr int64_t kUsualFactorBytes = int64_t{176} << 20;
+/// Of the kernel, 3 x 3 x 3.
+constexpr int64_t kTimeTaps = 3;
+constexpr int64_t kSpaceTaps = 9;
 
 /// A convolution in Winograd's form, but for addresses.
 struct WinogradPlan {
@@ -28,7 +35,18 @@ struct WinogradPlan {
   int64_t step = 0;
   /// Of the transformed input of a step.
   int64_t factor_bytes = 0;
+  /// Of the transformed weight.
+  int64_t sum_bytes = 0;
 };
+
+/// Whether it pays between so many channels.
+bool WinogradPays(int64_t channels, int64_t out_channels) {
+  // Tiles have 128 channels: they must be filled for the fewer products to pay.
+  constexpr int64_t kTile = 128;
+  const int64_t tiles = (out_channels + kTile - 1) / kTile;
+  return channels > 0 && FitsWinogradInput(channels) && out_channels % 8 == 0 &&
+         4 * out_channels >= 3 * tiles * kTile;
+}
 
 /// Stride 1, no dilation, zeros one line around each frame, at least one whole pair of frames.
 bool SuitsWinograd(const NormConvSize& size) {
@@ -52,7 +70,8 @@ bool SuitsWinograd(const NormConvSize& size) {
 }
 
 /// How many pairs of frames to make at a time: of those numbers that the memory allows the one with
-/// the fewest rounds in all.
+/// the fewest rounds in all; of several the largest that keeps to the usual memory, or else the
+/// smallest.
 int64_t PairsAtATime(const WinogradConvTask& task, int64_t pairs, int64_t pair_bytes,
                      int multiprocessors) {
   const int64_t most = std::clamp<int64_t>(kMostFactorBytes / pair_bytes, 1, pairs);
@@ -62,7 +81,8 @@ int64_t PairsAtATime(const WinogradConvTask& task, int64_t pairs, int64_t pair_b
     const int64_t rest = pairs % count;
     int64_t rounds = pairs / count * WinogradRounds(task, count, multiprocessors);
     if (rest > 0) rounds += WinogradRounds(task, rest, multiprocessors);
-    if (least >= 0 && rounds >= least) continue;
+    const bool lavish = best * pair_bytes > kUsualFactorBytes;
+    if (least >= 0 && (rounds > least || (rounds == least && !lavish))) continue;
     least = rounds;
     best = count;
   }
@@ -96,6 +116,8 @@ std::optional<WinogradPlan> PlanWinograd(const cudaDeviceProp& gpu, const NormCo
       kWinogradProducts * input.positions * input.channels * SizeOf(DType::kBF16);
   plan.step = PairsAtATime(conv, plan.pairs, pair_bytes, gpu.multiProcessorCount);
   plan.factor_bytes = plan.step * pair_bytes;
+  plan.sum_bytes =
+      kWinogradSums * kSpaceTaps * conv.channels * conv.out_channels * SizeOf(DType::kBF16);
   return plan;
 }
 
@@ -117,37 +139,29 @@ NormConvSize NormConvSizeOf(const ConvOperands& operands, const ConvWeight& weig
 
 }  // namespace
 
-bool WinogradPays(int64_t channels, int64_t out_channels) {
-  // Tiles have 128 channels: they must be filled for the fewer products to pay.
-  constexpr int64_t kTile = 128;
-  const int64_t tiles = (out_channels + kTile - 1) / kTile;
-  return channels > 0 && FitsWinogradInput(channels) && out_channels % 8 == 0 &&
-         4 * out_channels >= 3 * tiles * kTile;
-}
-
 std::optional<int64_t> CudaOpScratch::NormConv(const NormConvSize& size) const {
   const std::optional<WinogradPlan> plan = PlanWinograd(context_->properties(), size);
   if (!plan.has_value()) return std::nullopt;
-  return plan->factor_bytes;
+  return plan->factor_bytes + plan->sum_bytes;
 }
 
 absl::StatusOr<Tensor> CudaDevice::NormConv(Tensor x, const ConvWeight& weight,
                                             const ConvOptions& options,
                                             const NormConvOptions& around) {
   LTX_ASSIGN_OR_RETURN(const ConvOperands operands, CheckConv("NormConv", x, weight, options));
-  std::optional<WinogradPlan> plan;
-  if (operands.conv->winograd) {
-    plan = PlanWinograd(context_->properties(), NormConvSizeOf(operands, weight, options, around));
-  }
+  std::optional<WinogradPlan> plan =
+      PlanWinograd(context_->properties(), NormConvSizeOf(operands, weight, options, around));
   if (!plan.has_value()) return Device::NormConv(std::move(x), weight, options, around);
 
-  Tensor y = options.residual;
-  if (!around.may_overwrite_residual || !y.defined()) {
-    LTX_ASSIGN_OR_RETURN(
-        y, Allocate(SpaceOfDepth(operands.shape, around.depth_to_space, around.drop_first_frame),
-                    x.dtype(), MemoryOwner::kActivations));
+  const Shape shape = SpaceOfDepth(operands.shape, around.depth_to_space, around.drop_first_frame);
+  Tensor y = around.into;
+  if (!y.defined()) {
+    LTX_ASSIGN_OR_RETURN(y, Allocate(shape, x.dtype(), MemoryOwner::kActivations));
+  } else if (y.shape() != shape || y.dtype() != x.dtype()) {
+    return OperandError("NormConv", absl::StrCat("into must be ", shape.ToString()), {&x, &y});
   }
   LTX_ASSIGN_OR_RETURN(const Tensor factors, context_->Workspace(plan->factor_bytes));
+  LTX_ASSIGN_OR_RETURN(const Tensor sums, context_->Workspace(plan->sum_bytes));
   WinogradInputTask& input = plan->input;
   WinogradConvTask& conv = plan->conv;
   input.out = factors.raw();
@@ -155,8 +169,13 @@ absl::StatusOr<Tensor> CudaDevice::NormConv(Tensor x, const ConvWeight& weight,
   if (around.norm) input.epsilon = around.norm->epsilon;
   conv.factors = factors.raw();
   conv.weight = operands.conv->weight.raw();
+  conv.sums = sums.raw();
   conv.bias = operands.conv->bias.data<float>();
   const cudaStream_t stream = context_->stream();
+  WinogradWeightTask kernel;
+  kernel.weight = conv.weight;
+  kernel.sums = sums.raw();
+  kernel.block = operands.conv->weight.num_elements() / kTimeTaps;
   for (int64_t row = 0; row < x.dim(0); ++row) {
     LTX_ASSIGN_OR_RETURN(const Tensor x_row, x.Rows(row, row + 1));
     LTX_ASSIGN_OR_RETURN(const Tensor y_row, y.Rows(row, row + 1));
@@ -169,7 +188,8 @@ absl::StatusOr<Tensor> CudaDevice::NormConv(Tensor x, const ConvWeight& weight,
     for (int64_t first = 0; first < plan->pairs; first += plan->step) {
       input.first_pair = conv.first_pair = first;
       input.pairs = conv.pairs = std::min(plan->step, plan->pairs - first);
-      LTX_RETURN_IF_CUDA_ERROR(LaunchWinogradInput(input, stream));
+      LTX_RETURN_IF_CUDA_ERROR(LaunchWinogradTransforms(input, kernel, stream));
+      kernel.block = 0;
       LTX_RETURN_IF_CUDA_ERROR(
           LaunchWinogradConv(conv, context_->properties().multiProcessorCount, stream));
     }

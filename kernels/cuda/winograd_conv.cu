@@ -4,6 +4,7 @@
 #include "kernels/cuda/hopper.cuh"
 #include "kernels/cuda/tensor_map.h"
 #include "kernels/cuda/winograd_conv.h"
+#include "kernels/cuda/winograd_transform.h"
 
 // An implicit matrix product as in conv_tile.cu, whose notes on squares of pixels hold here too. A
 // block computes 128 pixels of two neighbouring frames by 128 channels. m1 and m2 are summed over
@@ -135,12 +136,13 @@ __device__ __forceinline__ Place PlaceOf(const Arguments& arguments, int item, u
   return place;
 }
 
-/// The products in the order in which they are formed, and the kernel block each takes.
+/// The products in the order in which they are formed.
 __device__ __forceinline__ int ProductAt(int half, int index) {
   return half == 0 ? 1 + index : 3 * index;
 }
+/// Of the weight, or of its sums for the two products that take those.
 __device__ __forceinline__ int KernelBlockOf(int product) {
-  return product == 0 ? 0 : product == 3 ? 2 : 2 + product;
+  return product == 0 ? 0 : product == 3 ? 2 : product - 1;
 }
 
 /// Barriers and stages in shared memory.
@@ -158,7 +160,8 @@ struct Shared {
 
 __device__ __forceinline__ void FeedProducts(const Arguments& arguments,
                                              const CUtensorMap* input_map,
-                                             const CUtensorMap* weight_map, const Shared& shared,
+                                             const CUtensorMap* weight_map,
+                                             const CUtensorMap* sums_map, const Shared& shared,
                                              uint32_t rank) {
   using namespace hopper;
   constexpr int kPart = kTileChannels / kCluster;
@@ -169,6 +172,7 @@ __device__ __forceinline__ void FeedProducts(const Arguments& arguments,
     for (int step = 0; step < 2 * arguments.chunks * 2; ++step) {
       const int product = ProductAt(step / (2 * arguments.chunks), step % 2);
       if (product == 3 && place.single) continue;
+      const CUtensorMap* const kernel_map = product == 1 || product == 2 ? sums_map : weight_map;
       const int channel = step / 2 % arguments.chunks * kDepth;
       const uint32_t input_full = shared.input_full + 8 * input.stage;
       Wait(shared.input_empty + 8 * input.stage, input.phase ^ 1);
@@ -182,7 +186,7 @@ __device__ __forceinline__ void FeedProducts(const Arguments& arguments,
         Wait(shared.weight_empty + 8 * weight.stage, weight.phase ^ 1);
         ArriveExpecting(weight_full, kWeightBytes);
         CopyBoxToPair(shared.weight + weight.stage * kWeightBytes + rank * (kPart * kRowBytes),
-                      weight_map, weight_full, channel, place.phase,
+                      kernel_map, weight_full, channel, place.phase,
                       place.channel + static_cast<int>(rank) * kPart,
                       KernelBlockOf(product) * kTaps + tap);
         weight.Advance(kWeightStages);
@@ -376,6 +380,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     WinogradConv(const __grid_constant__ Arguments arguments,
                  const __grid_constant__ CUtensorMap input_map,
                  const __grid_constant__ CUtensorMap weight_map,
+                 const __grid_constant__ CUtensorMap sums_map,
                  const __grid_constant__ CUtensorMap residual_map,
                  const __grid_constant__ ResultMaps result_maps) {
 #ifdef LTX_HAS_SM90A
@@ -417,7 +422,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     const int role = static_cast<int>(threadIdx.x - 128 * kGroups) / 32;
     if (threadIdx.x % 32 == 0) {
       if (role == kGroups) {
-        FeedProducts(arguments, &input_map, &weight_map, shared, rank);
+        FeedProducts(arguments, &input_map, &weight_map, &sums_map, shared, rank);
       } else if (role < kGroups) {
         CarryResults(arguments, &residual_map, &result_maps, shared, role, rank);
       }
@@ -494,24 +499,29 @@ cudaError_t LaunchWinogradConv(const WinogradConvTask& task, int multiprocessors
   const int64_t image = task.height * line;
   CUtensorMap input_map;
   CUtensorMap weight_map;
+  CUtensorMap sums_map;
   CUtensorMap residual_map{};
   ResultMaps result_maps{};
   const int64_t n = task.out_channels;
-  bool mapped =
-      EncodeTensorMap(task.factors,
-                      {{c, 1, kDepth},
-                       {task.width, c, arguments.squares_w * kSquare + 2},
-                       {task.height, line, arguments.squares_h * kSquare + 2},
-                       {4, image, 1},
-                       {task.pairs, 4 * image, 1}},
-                      &input_map) &&
-      EncodeTensorMap(task.weight,
-                      {{c, 1, kDepth},
-                       {arguments.phases, c, 1},
-                       {arguments.phase_channels, arguments.phases * c, kTileChannels / kCluster},
-                       {5 * kTaps, n * c, 1}},
-                      &weight_map) &&
-      EncodeResults(task, arguments, &result_maps);
+  const auto encode_kernel = [&](const void* blocks, int64_t count, CUtensorMap* map) {
+    return EncodeTensorMap(
+        blocks,
+        {{c, 1, kDepth},
+         {arguments.phases, c, 1},
+         {arguments.phase_channels, arguments.phases * c, kTileChannels / kCluster},
+         {count * kTaps, n * c, 1}},
+        map);
+  };
+  bool mapped = EncodeTensorMap(task.factors,
+                                {{c, 1, kDepth},
+                                 {task.width, c, arguments.squares_w * kSquare + 2},
+                                 {task.height, line, arguments.squares_h * kSquare + 2},
+                                 {4, image, 1},
+                                 {task.pairs, 4 * image, 1}},
+                                &input_map) &&
+                encode_kernel(task.weight, 3, &weight_map) &&
+                encode_kernel(task.sums, kWinogradSums, &sums_map) &&
+                EncodeResults(task, arguments, &result_maps);
   if (mapped && arguments.adds) {
     mapped = EncodeTensorMap(task.residual,
                              {{n, 1, kDepth},
@@ -534,8 +544,8 @@ cudaError_t LaunchWinogradConv(const WinogradConvTask& task, int multiprocessors
   config.stream = stream;
   config.attrs = &cluster;
   config.numAttrs = 1;
-  return cudaLaunchKernelEx(&config, WinogradConv, arguments, input_map, weight_map, residual_map,
-                            result_maps);
+  return cudaLaunchKernelEx(&config, WinogradConv, arguments, input_map, weight_map, sums_map,
+                            residual_map, result_maps);
 }
 
 }  // namespace ltx::cuda

@@ -16,7 +16,8 @@ namespace ltx::cuda {
 /// frames.
 struct WinogradConvTask {
   const void* factors = nullptr;  ///< [pairs, 4, height, width, channels], from the transform
-  const void* weight = nullptr;   ///< [5, 9, out_channels, channels]
+  const void* weight = nullptr;   ///< [3, 9, out_channels, channels]
+  const void* sums = nullptr;     ///< [2, 9, out_channels, channels], from the weight's transform
   const float* bias = nullptr;    ///< [out_channels]; null: none
   /// Like y, whose memory it may be; null: none. Only without depth-to-space.
   const void* residual = nullptr;

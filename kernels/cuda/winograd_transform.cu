@@ -18,15 +18,28 @@ constexpr int64_t kEnoughThreads = 132 * 2048;
 /// A segment of time reads two frames more than it has; of this many pairs that is an eighth.
 constexpr int64_t kLeastSegment = 8;
 
-__global__ void __launch_bounds__(kRowThreads)
-    TransformWeight(const __grid_constant__ WinogradWeightTask task) {
-  const int64_t item = static_cast<int64_t>(blockIdx.x) * kRowThreads + threadIdx.x;
+/// Elements of a block of the weight that a block of threads transforms.
+constexpr int64_t kWeightElements = int64_t{kRowThreads} * kCount;
+
+__device__ __forceinline__ void TransformWeight(const WinogradWeightTask& task, int64_t part) {
+  const int64_t item = part * kWeightElements + threadIdx.x * kCount;
   if (item >= task.block) return;
-  auto* weight = static_cast<BF16*>(task.weight) + item;
-  const float outer = ToFloat(weight[0]) + ToFloat(weight[2 * task.block]);
-  const float middle = ToFloat(weight[task.block]);
-  weight[3 * task.block] = FromFloat<BF16>(0.5f * (outer + middle));
-  weight[4 * task.block] = FromFloat<BF16>(0.5f * (outer - middle));
+  const auto* from = static_cast<const BF16*>(task.weight) + item;
+  auto* to = static_cast<BF16*>(task.sums) + item;
+  float taps[kTaps][kCount];
+#pragma unroll
+  for (int tap = 0; tap < kTaps; ++tap) Unpack(LoadPack(from + tap * task.block), taps[tap]);
+  float sums[kWinogradSums][kCount];
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) {
+    const float outer = taps[0][i] + taps[2][i];
+    sums[0][i] = 0.5f * (outer + taps[1][i]);
+    sums[1][i] = 0.5f * (outer - taps[1][i]);
+  }
+#pragma unroll
+  for (int sum = 0; sum < kWinogradSums; ++sum) {
+    StorePack(to + sum * task.block, MakePack(sums[sum]));
+  }
 }
 
 /// What a thread has of a position in one frame.
@@ -122,11 +135,18 @@ class Walk {
   int packs_ = 0;
 };
 
-/// blockIdx.y counts segments of `segment` pairs. Four blocks with a pack each, two with two of
-/// them, have the loads in flight that fill the memory's latency.
+/// blockIdx.y counts segments of `segment` pairs; the blocks from blockIdx.x = `blocks` on
+/// transform the weight. Four blocks with a pack each, two with two of them, have the loads in
+/// flight that fill the memory's latency.
 template <int kPacks>
 __global__ void __launch_bounds__(kRowThreads, kPacks < kMostPacks ? 4 / kPacks : 1)
-    TransformInput(const __grid_constant__ WinogradInputTask task, int team, int segment) {
+    Transform(const __grid_constant__ WinogradInputTask task,
+              const __grid_constant__ WinogradWeightTask weight, unsigned blocks, int team,
+              int segment) {
+  if (blockIdx.x >= blocks) {
+    TransformWeight(weight, int64_t{blockIdx.x - blocks} * gridDim.y + blockIdx.y);
+    return;
+  }
   const Walk<kPacks> walk(task, team);
   const int first = static_cast<int>(blockIdx.y) * segment;
   const int end = min(first + segment, static_cast<int>(task.pairs));
@@ -155,40 +175,37 @@ __global__ void __launch_bounds__(kRowThreads, kPacks < kMostPacks ? 4 / kPacks 
 }
 
 template <int kPacks>
-void LaunchInput(const WinogradInputTask& task, int team, cudaStream_t stream) {
+void Launch(const WinogradInputTask& task, const WinogradWeightTask& weight, int team,
+            cudaStream_t stream) {
   const unsigned blocks = BlocksFor(task.positions, team);
   const int64_t threads = int64_t{blocks} * kRowThreads;
   const int64_t wanted = (kEnoughThreads + threads - 1) / threads;
   const int64_t segment =
       std::min(task.pairs, std::max((task.pairs + wanted - 1) / wanted, kLeastSegment));
   const auto segments = static_cast<unsigned>((task.pairs + segment - 1) / segment);
-  TransformInput<kPacks>
-      <<<dim3(blocks, segments), kRowThreads, 0, stream>>>(task, team, static_cast<int>(segment));
+  const int64_t parts = (weight.block + kWeightElements - 1) / kWeightElements;
+  const auto weight_blocks = static_cast<unsigned>((parts + segments - 1) / segments);
+  Transform<kPacks><<<dim3(blocks + weight_blocks, segments), kRowThreads, 0, stream>>>(
+      task, weight, blocks, team, static_cast<int>(segment));
 }
 
 }  // namespace
-
-cudaError_t LaunchWinogradWeight(const WinogradWeightTask& task, cudaStream_t stream) {
-  if (task.block == 0) return cudaSuccess;
-  const auto blocks = static_cast<unsigned>((task.block + kRowThreads - 1) / kRowThreads);
-  TransformWeight<<<blocks, kRowThreads, 0, stream>>>(task);
-  return cudaGetLastError();
-}
 
 bool FitsWinogradInput(int64_t channels) {
   return channels % kCount == 0 && channels <= int64_t{kMostTeam} * kMostPacks * kCount;
 }
 
-cudaError_t LaunchWinogradInput(const WinogradInputTask& task, cudaStream_t stream) {
-  if (task.pairs == 0 || task.positions == 0) return cudaSuccess;
-  const int64_t packs = task.channels / kCount;
+cudaError_t LaunchWinogradTransforms(const WinogradInputTask& input,
+                                     const WinogradWeightTask& weight, cudaStream_t stream) {
+  if (input.pairs == 0 || input.positions == 0) return cudaSuccess;
+  const int64_t packs = input.channels / kCount;
   const int team = std::min(TeamFor(packs, 1), kMostTeam);
   if (packs <= team) {
-    LaunchInput<1>(task, team, stream);
+    Launch<1>(input, weight, team, stream);
   } else if (packs <= 2 * team) {
-    LaunchInput<2>(task, team, stream);
+    Launch<2>(input, weight, team, stream);
   } else {
-    LaunchInput<kMostPacks>(task, team, stream);
+    Launch<kMostPacks>(input, weight, team, stream);
   }
   return cudaGetLastError();
 }

@@ -18,17 +18,17 @@ namespace ltx::cuda {
 /// (m3 has the other sign there).
 inline constexpr int kWinogradProducts = 4;
 
-/// Kernel blocks of a prepared weight: g0, g1, g2, so that it serves direct convolutions too, then
-/// the two sums. Each is rounded to bf16 once.
-inline constexpr int kWinogradBlocks = 5;
+/// The factors of m1 and m2, each rounded to bf16 once. To make them before each convolution costs
+/// one reading of the weight; to keep them would cost two thirds of its memory.
+inline constexpr int kWinogradSums = 2;
 
-/// Fills the last two blocks of a bf16 weight [5, taps, out_channels, channels] from its first
-/// three.
+/// sums [2, taps, out_channels, channels] of a bf16 weight [3, taps, out_channels, channels].
 struct WinogradWeightTask {
-  void* weight = nullptr;
-  int64_t block = 0;  ///< Elements: taps * out_channels * channels.
+  const void* weight = nullptr;
+  void* sums = nullptr;
+  /// Elements of a block, taps * out_channels * channels: whole 16-byte packs. 0: nothing to do.
+  int64_t block = 0;
 };
-cudaError_t LaunchWinogradWeight(const WinogradWeightTask& task, cudaStream_t stream);
 
 /// out [pairs, 4, positions, channels]: the left factors of m0 ... m3 for the pairs of output
 /// frames 2 (first_pair + i) and the next. The d are frames of bf16 x [frames, positions,
@@ -54,7 +54,9 @@ struct WinogradInputTask {
 /// True if channels come in whole 16-byte packs and a warp's registers hold those of a position.
 bool FitsWinogradInput(int64_t channels);
 
-cudaError_t LaunchWinogradInput(const WinogradInputTask& task, cudaStream_t stream);
+/// Both at once, which are the same for a GPU: memory to be read and written.
+cudaError_t LaunchWinogradTransforms(const WinogradInputTask& input,
+                                     const WinogradWeightTask& weight, cudaStream_t stream);
 
 }  // namespace ltx::cuda
 

@@ -312,7 +312,7 @@ TEST(CostModelTest, MeasurementsThatAreNoTimeAreLeftOut) {
 TEST(CostModelTest, KeepsABoundedNumberOfShapes) {
   CostModel model;
   for (int i = 1; i <= 1000; ++i) Learn(&model, Forward(10.0 * i), 1.0 + i, 2);
-  EXPECT_LE(model.num_shapes(), 64);
+  EXPECT_LE(model.num_shapes(), 256);
 }
 
 TEST(CostModelTest, SurvivesAsText) {

@@ -182,11 +182,15 @@ TEST_F(Convolutions, WithNormAndDepthToSpace) {
             if (!residual) return d.NormConv(t[0], prepared, options, around);
             options.residual = t[3];
             LTX_ASSIGN_OR_RETURN(const Tensor fresh, d.NormConv(t[0], prepared, options, around));
-            // In place: the same bits.
+            // In place, or where it is told to if the residual has another shape: the same bits.
             LTX_ASSIGN_OR_RETURN(options.residual,
                                  d.Allocate(t[3].shape(), t[3].dtype(), MemoryOwner::kActivations));
             LTX_RETURN_IF_ERROR(d.Copy(t[3], &options.residual));
-            around.may_overwrite_residual = true;
+            around.into = options.residual;
+            if (fresh.shape() != t[3].shape()) {
+              LTX_ASSIGN_OR_RETURN(
+                  around.into, d.Allocate(fresh.shape(), fresh.dtype(), MemoryOwner::kActivations));
+            }
             LTX_ASSIGN_OR_RETURN(const Tensor again, d.NormConv(t[0], prepared, options, around));
             LTX_ASSIGN_OR_RETURN(const std::vector<float> a, ToFloats(d, fresh));
             LTX_ASSIGN_OR_RETURN(const std::vector<float> b, ToFloats(d, again));
@@ -196,6 +200,50 @@ TEST_F(Convolutions, WithNormAndDepthToSpace) {
           Check(at, operands, Filtered(dtype), op);
         }
       }
+    }
+  }
+}
+
+/// A clip in parts that begin at even frames, each with the frames around it that the kernel reads:
+/// what decoding in parts stands on.
+TEST_F(Convolutions, PartsHaveTheBitsOfTheWhole) {
+  constexpr int64_t kFrames = 13;
+  const std::vector<int64_t> bounds = {0, 2, 8, 10, kFrames};
+  Device& d = gpu();
+  for (const DType dtype : kFloats) {
+    for (const int64_t out : {int64_t{128}, int64_t{48}}) {
+      const std::vector<Tensor> operands = Upload(d, {Normal({out, 64, 3, 3, 3}, dtype, 0.05f),
+                                                      Normal({kFrames, 16, 24, 64}, dtype, 3.0f),
+                                                      Normal({kFrames, 16, 24, out}, dtype)})
+                                               .value();
+      const Tensor& x = operands[1];
+      const Tensor& residual = operands[2];
+      const ConvWeight weight =
+          d.PrepareConv(operands[0], Tensor(), MemoryOwner::kWeightsVideoVae).value();
+      const Tensor whole = d.Allocate(residual.shape(), dtype, MemoryOwner::kActivations).value();
+      const Tensor parts = d.Allocate(residual.shape(), dtype, MemoryOwner::kActivations).value();
+      const auto clip = [](const Tensor& frames, int64_t begin, int64_t end) {
+        const Tensor rows = frames.Rows(begin, end).value();
+        return rows.Reshape({1, end - begin, rows.dim(1), rows.dim(2), rows.dim(3)}).value();
+      };
+      const auto convolve = [&](int64_t begin, int64_t end, const Tensor& y) {
+        ConvOptions options;
+        const int64_t before = begin > 0 ? 1 : 0;
+        const int64_t after = end < kFrames ? 1 : 0;
+        options.axes = {Axis(1, 1, 1 - before, 1 - after, PadMode::kReplicate), Axis(1, 1, 1, 1),
+                        Axis(1, 1, 1, 1)};
+        options.residual = clip(residual, begin, end);
+        NormConvOptions around;
+        around.norm = NormConvOptions::Norm{1e-8f, Activation::kSilu};
+        around.into = clip(y, begin, end);
+        const auto made = d.NormConv(clip(x, begin - before, end + after), weight, options, around);
+        ASSERT_TRUE(made.ok()) << made.status();
+        EXPECT_EQ(made->raw(), around.into.raw());
+      };
+      convolve(0, kFrames, whole);
+      for (size_t i = 0; i + 1 < bounds.size(); ++i) convolve(bounds[i], bounds[i + 1], parts);
+      EXPECT_EQ(ToFloats(d, parts).value(), ToFloats(d, whole).value())
+          << DTypeName(dtype) << " to " << out;
     }
   }
 }

@@ -39,7 +39,10 @@ absl::StatusOr<TinyModel::Clip> TinyModel::Run(const pipeline::GenerationRequest
   const std::vector<pipeline::FinishedFrames> frames = job->TakeFrames();
   LTX_ASSIGN_OR_RETURN(const pipeline::GenerationResult result, job->TakeResult());
   Clip clip;
-  LTX_ASSIGN_OR_RETURN(clip.frames, ToBytes(*device_, frames.front().bytes.rgb));
+  for (const pipeline::FinishedFrames& part : frames) {
+    LTX_ASSIGN_OR_RETURN(const std::vector<uint8_t> rgb, ToBytes(*device_, part.bytes.rgb));
+    clip.frames.insert(clip.frames.end(), rgb.begin(), rgb.end());
+  }
   LTX_ASSIGN_OR_RETURN(clip.waveform, ToFloats(*device_, result.waveform));
   return clip;
 }
