@@ -139,6 +139,11 @@ absl::StatusOr<Tensor> ShapeDevice::Counted(Tensor result, int64_t scratch) {
   return result;
 }
 
+void ShapeDevice::Prepare(const FirstUse& first_use) {
+  if (!first_use.preparation.any()) return;
+  if (prepared_keys_.insert(first_use.key).second) prepared_ += first_use.preparation;
+}
+
 absl::Status ShapeDevice::Concurrently(absl::FunctionRef<absl::Status()> first,
                                        absl::FunctionRef<absl::Status()> second) {
   if (recording_pool_ == nullptr) return Device::Concurrently(first, second);
@@ -151,11 +156,6 @@ absl::Status ShapeDevice::Concurrently(absl::FunctionRef<absl::Status()> first,
   }
   lanes_.Join({pool});
   return status;
-}
-
-void ShapeDevice::Prepare(const FirstUse& first_use) {
-  if (!first_use.preparation.any()) return;
-  if (prepared_keys_.insert(first_use.key).second) prepared_ += first_use.preparation;
 }
 
 absl::StatusOr<std::unique_ptr<Recording>> ShapeDevice::Record(
