@@ -319,6 +319,23 @@ TEST_F(SchedulerTest, InteractiveJobsDoNotYield) {
   EXPECT_THAT(journal_.Lines("suspended"), IsEmpty());
 }
 
+TEST_F(SchedulerTest, ADeviceThatWasIdleKnowsNoDebts) {
+  // `a` is in debt to `b` when both are done.
+  absl::Notification go_on;
+  MustSubmit(Spec("long", JobClass::kBatch, "a"), Held(5, &go_on));
+  journal_.WaitFor("long unit 1");
+  MustSubmit(Spec("short", JobClass::kBatch, "b"));
+  go_on.Notify();
+  journal_.WaitFor("short ends OK");
+  HoldDevice();
+  MustSubmit(Spec("first", JobClass::kBatch, "a"));
+  MustSubmit(Spec("second", JobClass::kBatch, "b"));
+  Release();
+  for (const char* id : {"first", "second"}) journal_.WaitFor(absl::StrCat(id, " ends OK"));
+  EXPECT_THAT(journal_.Lines(" starts"), ElementsAre("long starts", "short starts", "holder starts",
+                                                     "first starts", "second starts"));
+}
+
 /// A load of interactive jobs without a gap: each asks for the next one while it runs, until
 /// `enough` says so or there were `kMost`.
 class InteractiveLoad {
@@ -406,6 +423,24 @@ TEST_F(AgeingTest, ABatchJobHasItsTurnUnderAnyLoad) {
 TEST_F(AgeingTest, ZeroLetsInteractiveJobsGoFirstForEver) {
   Run(/*ageing_seconds=*/0);
   EXPECT_EQ(StartsBefore("first starts"), InteractiveLoad::kMost);
+}
+
+TEST_F(AgeingTest, TimeInWhichNoBatchJobWaitsDoesNotCount) {
+  SchedulerOptions options = Capacity(100);
+  options.batch_ageing_seconds = 10;
+  Make(options);
+  MustSubmit(Spec("alone", JobClass::kInteractive), Units(20));
+  journal_.WaitFor("alone ends OK");
+  InteractiveLoad load(scheduler_.get(), &journal_,
+                       [this] { return !journal_.Lines("batch starts").empty(); });
+  HoldDevice();
+  MustSubmit(Spec("batch"));
+  load.SubmitNext();
+  Release();
+  journal_.WaitFor("batch ends OK");
+  WaitIdle();
+  // The holder's second counts, too.
+  EXPECT_EQ(StartsBefore("batch starts"), 9);
 }
 
 TEST_F(AgeingTest, ASuspendedJobHasItsTurnBeforeWaitingOnes) {

@@ -123,6 +123,24 @@ TEST_P(ProjectionTest, LeavesNothingBehindAndRepeats) {
   }
 }
 
+TEST_P(ProjectionTest, AKeptPromptIsProjectedAsANewOne) {
+  const GenerationRequest request = tiny_.Request(Recipe::kDistilled);
+  pipeline::ModelOptions options;
+  options.compute_dtype = GetParam();
+  options.prompt_cache_bytes = int64_t{64} << 20;
+  const auto model = pipeline::Model::Load(&tiny_.device(), tiny_.files(), options).value();
+  const auto projector = PlanProjector::Create(model.get(), tiny_.files()).value();
+  const PlanProjection before = projector->Project(request).value();
+  const auto job = GenerationJob::Create(model.get(), request).value();
+  ASSERT_EQ(job->Advance().value().unit.phase, pipeline::Phase::kText);
+  ASSERT_GT(model->prompt_cache_stats().bytes, 0);
+  const PlanProjection after = projector->Project(request).value();
+  ASSERT_EQ(after.phases.front().phase, pipeline::Phase::kText);
+  EXPECT_EQ(after.phases.front().peak_bytes, before.phases.front().peak_bytes);
+  EXPECT_EQ(after.units.front().work.products, before.units.front().work.products);
+  EXPECT_EQ(after.peak_bytes, before.peak_bytes);
+}
+
 /// Shapes of a device that replays forwards.
 class RecordingShapes final : public ShapeDevice {
  public:

@@ -140,13 +140,20 @@ bool Waited(const Notification* notification, bool notified) {
   return notified;
 }
 
+/// Abseil's table of time zones is made at its first use, by a static whose guard is read inline.
+/// Made before there are threads, it needs no order.
+const absl::TimeZone kTimeZone = absl::LocalTimeZone();
+
 }  // namespace
 
 namespace absl {
 ABSL_NAMESPACE_BEGIN
 
 Mutex::~Mutex() {
+  // A scope as of an unlocking: the library takes the mutex out of its graph of all mutexes.
+  __tsan_mutex_pre_signal(this, 0);
   next_destroy(this);
+  __tsan_mutex_post_signal(this, 0);
   __tsan_mutex_destroy(this, __tsan_mutex_not_static);
 }
 

@@ -1,33 +1,32 @@
+#include <openssl/bio.h>
+#include <openssl/ssl.h>
+
+#include <array>
 #include <atomic>
-#include <cstdlib>
-#include <functional>
-#include <thread>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <string>
+#include <type_traits>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/strings/cord.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/blocking_counter.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/cpu/parallel.h"
+#include "tests/sanitizers/program_test.h"
 
 namespace ltx::testing {
 namespace {
 
-using ::testing::ExitedWithCode;
-
-/// What ThreadSanitizer ends a program with that had a report.
-constexpr int kReported = 66;
-
-/// All `bodies` at a time, each on a thread of its own.
-void Together(const std::vector<std::function<void()>>& bodies) {
-  std::vector<std::thread> threads;
-  threads.reserve(bodies.size());
-  for (const auto& body : bodies) threads.emplace_back(body);
-  for (std::thread& thread : threads) thread.join();
-}
+/// Too long to be kept inside a string or a cord.
+constexpr char kMessage[] = "the quick brown fox jumps over the lazy dog";
 
 /// A number that only its user guards, and a mutex to do so.
 struct Guarded {
@@ -35,24 +34,7 @@ struct Guarded {
   int number = 0;
 };
 
-/// Ends the process with what ThreadSanitizer thinks of `program`.
-void RunAndExit(const std::function<void()>& program) {
-  program();
-  std::exit(0);
-}
-
-// Each program runs in a process of its own: a report would fail this one.
-class EventsTest : public ::testing::Test {
- protected:
-  EventsTest() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
-
-  static void ExpectClean(const std::function<void()>& program) {
-    EXPECT_EXIT(RunAndExit(program), ExitedWithCode(0), "");
-  }
-  static void ExpectRace(const std::function<void()>& program) {
-    EXPECT_EXIT(RunAndExit(program), ExitedWithCode(kReported), "data race");
-  }
-};
+using EventsTest = ProgramTest;
 
 TEST_F(EventsTest, UnguardedNumberIsARace) {
   ExpectRace([] {
@@ -223,6 +205,99 @@ TEST_F(EventsTest, OneNumberForAllThreadsOfARegionIsARace) {
   ExpectRace([] {
     int sum = 0;
     cpu::ParallelFor(4, 64, 1, [&](int64_t begin, int64_t end) { sum += end - begin; });
+  });
+}
+
+TEST_F(EventsTest, MutexesEndAtATime) {
+  ExpectClean([] {
+    // Abseil's graph of all mutexes knows those that were held, and grows a list when they end.
+    using Mutexes = std::array<absl::Mutex, 500>;
+    auto first = std::make_unique<Mutexes>();
+    auto second = std::make_unique<Mutexes>();
+    for (Mutexes* mutexes : {first.get(), second.get()}) {
+      for (absl::Mutex& mutex : *mutexes) absl::MutexLock lock(&mutex);
+    }
+    Together({[&] { first.reset(); }, [&] { second.reset(); }});
+  });
+}
+
+TEST_F(EventsTest, TimeZonesAreThereForAllThreads) {
+  ExpectClean([] {
+    const auto use = [] { EXPECT_NE(absl::LocalTimeZone().name(), ""); };
+    Together({use, use});
+  });
+}
+
+TEST_F(EventsTest, OneStatusForAllThreadsIsARace) {
+  ExpectRace([] {
+    absl::Status status;
+    const auto write = [&] { status = absl::InternalError(kMessage); };
+    Together({write, write});
+  });
+}
+
+TEST_F(EventsTest, CopiesOfAStatusOrderTheirOwners) {
+  ExpectClean([] {
+    auto first = std::make_unique<absl::Status>(absl::InternalError(kMessage));
+    auto second = std::make_unique<absl::Status>(*first);
+    // Who reads last frees what both share.
+    const auto read = [](std::unique_ptr<absl::Status>* status) {
+      EXPECT_EQ(std::string((*status)->message()), kMessage);
+      status->reset();
+    };
+    Together({[&] { read(&first); }, [&] { read(&second); }});
+  });
+}
+
+TEST_F(EventsTest, WhoHasAStatusComesAfterWhoMadeIt) {
+  ExpectClean([] {
+    // As in gRPC's queues, whose order cannot be seen.
+    std::aligned_storage_t<sizeof(absl::Status), alignof(absl::Status)> place;
+    std::atomic<absl::Status*> queue{nullptr};
+    Together({[&] {
+                auto* const made = new (&place) absl::Status(absl::StatusCode::kInternal, kMessage);
+                made->SetPayload("url", absl::Cord(kMessage));
+                queue.store(made, std::memory_order_relaxed);
+              },
+              [&] {
+                absl::Status* taken = nullptr;
+                while (taken == nullptr) taken = queue.load(std::memory_order_relaxed);
+                EXPECT_EQ(taken->GetPayload("url"), kMessage);
+                taken->ForEachPayload([](absl::string_view, const absl::Cord& payload) {
+                  EXPECT_EQ(std::string(payload), kMessage);
+                });
+                EXPECT_NE(*taken, absl::InternalError(kMessage));
+                EXPECT_NE(taken->ToString(), "");
+                taken->~Status();
+              }});
+  });
+}
+
+TEST_F(EventsTest, AConnectionIsFreedAfterItsUse) {
+  ExpectClean([] {
+    const std::unique_ptr<SSL_CTX, void (*)(SSL_CTX*)> context(SSL_CTX_new(TLS_client_method()),
+                                                               SSL_CTX_free);
+    SSL* const connection = SSL_new(context.get());
+    BIO* inner = nullptr;
+    BIO* outer = nullptr;
+    ASSERT_EQ(BIO_new_bio_pair(&inner, 0, &outer, 0), 1);
+    SSL_set_bio(connection, inner, inner);
+    SSL_set_connect_state(connection);
+    // As gRPC's count of references, whose order cannot be seen.
+    std::atomic<bool> unused{false};
+    Together({[&] {
+                EXPECT_EQ(SSL_do_handshake(connection), -1);
+                std::array<char, 1024> hello;
+                EXPECT_GT(BIO_read(outer, hello.data(), hello.size()), 0);
+                EXPECT_EQ(SSL_read(connection, hello.data(), hello.size()), -1);
+                unused.store(true, std::memory_order_relaxed);
+              },
+              [&] {
+                while (!unused.load(std::memory_order_relaxed)) {
+                }
+                SSL_free(connection);
+                BIO_free(outer);
+              }});
   });
 }
 
