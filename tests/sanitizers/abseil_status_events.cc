@@ -8,7 +8,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <cstring>
 #include <string>
 #include <utility>
 
@@ -49,51 +48,46 @@ namespace absl {
 ABSL_NAMESPACE_BEGIN
 namespace {
 
-/// The contents of a status that has any: its word is then their address and one.
-void* ContentsOf(const Status& status) {
-  uintptr_t word = 0;
-  static_assert(sizeof(word) == sizeof(status));
-  std::memcpy(&word, &status, sizeof(word));
-  return (word & 1) == 0 ? nullptr : reinterpret_cast<void*>(word - 1);
+/// Calls `tell` with the contents of a status, if it has any: its word is then their address and
+/// one.
+void Tell(void (*tell)(void*), uintptr_t word) {
+  if ((word & 1) == 0) return;
+  tell(reinterpret_cast<void*>(word - 1));  // NOLINT(performance-no-int-to-ptr): Abseil's own
 }
 
-void Made(const Status& status) {
-  if (void* const contents = ContentsOf(status)) __tsan_release(contents);
-}
-void Used(const Status& status) {
-  if (void* const contents = ContentsOf(status)) __tsan_acquire(contents);
-}
+void Made(uintptr_t word) { Tell(__tsan_release, word); }
+void Used(uintptr_t word) { Tell(__tsan_acquire, word); }
 
 }  // namespace
 
 Status::Status(StatusCode code, string_view message) {
   next_construct(this, code, message);
-  Made(*this);
+  Made(rep_);
 }
 
 void Status::SetPayload(string_view type_url, Cord payload) {
   next_set_payload(this, type_url, std::move(payload));
-  Made(*this);
+  Made(rep_);
 }
 
 optional<Cord> Status::GetPayload(string_view type_url) const {
-  Used(*this);
+  Used(rep_);
   return next_get_payload(this, type_url);
 }
 
 void Status::ForEachPayload(FunctionRef<void(string_view, const Cord&)> visitor) const {
-  Used(*this);
+  Used(rep_);
   next_for_each_payload(this, visitor);
 }
 
 std::string Status::ToStringSlow(StatusToStringMode mode) const {
-  Used(*this);
+  Used(rep_);
   return next_to_string(this, mode);
 }
 
 bool Status::EqualsSlow(const Status& a, const Status& b) {
-  Used(a);
-  Used(b);
+  Used(a.rep_);
+  Used(b.rep_);
   return next_equals(a, b);
 }
 
