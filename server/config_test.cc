@@ -64,11 +64,26 @@ TEST(ParseCommandLineTest, TenantWeights) {
 TEST(ParseCommandLineTest, HelpNamesEveryFlag) {
   const auto parsed = Parse({"--help"});
   ASSERT_TRUE(parsed.ok());
-  for (const char* flag :
-       {"--listen", "--model", "--device", "--config", "--threads", "--compute-dtype",
-        "--queue-capacity", "--queue-timeout-seconds", "--batch-ageing-seconds", "--tenant-weight",
-        "--state-dir", "--artifact-quota-mib", "--job-ttl-seconds", "--job-history",
-        "--output-root", "--work-dir", "--drain-seconds", "--reflection", "--log-level", "--log-format"}) {
+  for (const char* flag : {"--listen",
+                           "--model",
+                           "--device",
+                           "--config",
+                           "--threads",
+                           "--compute-dtype",
+                           "--queue-capacity",
+                           "--queue-timeout-seconds",
+                           "--batch-ageing-seconds",
+                           "--tenant-weight",
+                           "--state-dir",
+                           "--artifact-quota-mib",
+                           "--job-ttl-seconds",
+                           "--job-history",
+                           "--output-root",
+                           "--work-dir",
+                           "--drain-seconds",
+                           "--reflection",
+                           "--log-level",
+                           "--log-format"}) {
     EXPECT_THAT(parsed->print_and_exit, HasSubstr(flag));
   }
   EXPECT_THAT(Parse({"--version"})->print_and_exit, HasSubstr("ltx_server "));

@@ -36,8 +36,8 @@ ValueRange RangeOf(absl::string_view name, const Shape& shape) {
         static_cast<double>(shape.num_elements()) / static_cast<double>(shape.dim(0));
     // An even distribution of half-width w has the variance w^2 / 3.
     const auto spread = static_cast<float>(std::sqrt(3.0 / fan_in));
-    const bool picture = shape.rank() == kVolumeWeightRank &&
-                         absl::EndsWith(name, "decoder.conv_out.conv.weight");
+    const bool picture =
+        shape.rank() == kVolumeWeightRank && absl::EndsWith(name, "decoder.conv_out.conv.weight");
     return {0.0f, picture ? kPictureContrast * spread : spread};
   }
   if ((weight && absl::StrContains(name, "norm")) || absl::EndsWith(name, "std-of-means") ||

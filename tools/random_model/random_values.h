@@ -21,8 +21,9 @@ struct ValueRange {
 };
 
 /// A range with which activations stay finite and of the size of one: weights of products keep the
-/// variance of their input (but for those that make the picture, which is of low contrast); factors (weights of norms, deviations of channels, scalars of layers)
-/// lie around 1; low-pass filters pass a constant; all else, biases and tables, is small.
+/// variance of their input (but for those that make the picture, which is of low contrast); factors
+/// (weights of norms, deviations of channels, scalars of layers) lie around 1; low-pass filters
+/// pass a constant; all else, biases and tables, is small.
 ValueRange RangeOf(absl::string_view name, const Shape& shape);
 
 /// Elements [begin, begin + values.size()) of an endless sequence that `seed` names. Each is a
