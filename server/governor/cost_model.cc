@@ -25,8 +25,8 @@ constexpr double kSameSize = 1.1;
 /// From so many on a shape's own median is better than the fit.
 constexpr size_t kTrustedSamples = 3;
 /// Shapes kept of one kind; the ones not seen for longest go first. A size of clip has a dozen of
-/// the video decoder's: far more sizes than a server meets in ordinary use, few enough shapes that a
-/// fit takes a fraction of a millisecond.
+/// the video decoder's: far more sizes than a server meets in ordinary use, few enough shapes that
+/// a fit takes a fraction of a millisecond.
 constexpr size_t kShapesPerKind = 256;
 /// Units of one computation that wait to be told what was new about them: a clip has two, the one
 /// that is issued and the one that is recorded.
