@@ -4,6 +4,7 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <fstream>
 #include <memory>
 #include <string>
@@ -43,8 +44,10 @@ std::string Png() {
 
 class ConditionServiceTest : public ::testing::Test {
  protected:
-  void Start(absl::Duration upload_limit = absl::Minutes(1)) {
+  void Start(absl::Duration upload_limit = absl::Minutes(1),
+             absl::Duration ttl = absl::Minutes(10)) {
     ConditionStore::Options store;
+    store.ttl = ttl;
     store.max_upload_bytes = 1 << 20;
     store.max_uploads = 2;
     store_ = std::make_unique<ConditionStore>(store, &ledger_, &metrics_);
@@ -173,6 +176,7 @@ TEST_F(ConditionServiceTest, DataBeforeTheHeader) {
 TEST_F(ConditionServiceTest, ASlowClientIsCutOff) {
   Start(absl::Milliseconds(300));
   grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(30));
   v1::ConditionResponse response;
   const auto writer = stub_->Condition(&context, &response);
   v1::ConditionRequest message;
@@ -183,6 +187,16 @@ TEST_F(ConditionServiceTest, ASlowClientIsCutOff) {
   EXPECT_EQ(status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
   EXPECT_EQ(Reason(status), "CONDITION_UPLOAD");
   EXPECT_THAT(status.error_message(), HasSubstr("300ms"));
+}
+
+TEST_F(ConditionServiceTest, WhatExpiredGoesWithoutBeingAskedFor) {
+  Start(absl::Minutes(1), /*ttl=*/absl::Milliseconds(50));
+  v1::ConditionResponse response;
+  ASSERT_TRUE(Upload({}, Png(), &response).ok());
+  const absl::Time limit = absl::Now() + absl::Seconds(30);
+  while (store_->Read().entries > 0 && absl::Now() < limit) absl::SleepFor(absl::Milliseconds(1));
+  EXPECT_EQ(store_->Read().entries, 0);
+  EXPECT_EQ(ledger_.Read().total.live_bytes, 0);
 }
 
 TEST_F(ConditionServiceTest, TooManyAtOnce) {

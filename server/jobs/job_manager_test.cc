@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <memory>
 #include <set>
 #include <string>
@@ -28,6 +29,7 @@ namespace ltx::server {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
 
@@ -111,7 +113,9 @@ class JobManagerTest : public ::testing::Test {
 
   static void WaitFor(const Job& job, v1::JobState state) {
     const absl::Time limit = absl::Now() + kLimit;
-    while (job.state() != state && absl::Now() < limit) absl::SleepFor(absl::Milliseconds(1));
+    while (job.state() != state && !job.over() && absl::Now() < limit) {
+      absl::SleepFor(absl::Milliseconds(1));
+    }
     ASSERT_EQ(v1::JobState_Name(job.state()), v1::JobState_Name(state));
   }
   static std::vector<std::string> Events(const Job& job) {
@@ -232,6 +236,31 @@ TEST_F(JobManagerTest, AfterACrashUnfinishedJobsAreLostNotForgotten) {
   EXPECT_EQ((*manager_->Find(running->id()))->state(), v1::JOB_STATE_FAILED);
 }
 
+TEST_F(JobManagerTest, WhatAClientHearsOfIsOnDisk) {
+  const auto record_of = [this](const Job& job) {
+    std::ifstream file(absl::StrCat(state_dir_, "/jobs/", job.id(), ".json"));
+    return std::string((std::istreambuf_iterator<char>(file)), {});
+  };
+  const std::shared_ptr<Job> running = MustSubmit(Request(), Held());
+  WaitFor(*running, v1::JOB_STATE_RUNNING);
+  // More than one, as only a race would let a client hear too early.
+  constexpr int kJobs = 5;
+  std::vector<std::shared_ptr<Job>> jobs(kJobs);
+  for (int i = 0; i < kJobs; ++i) {
+    const v1::GenerateVideoRequest request = Request("p", absl::StrCat("key", i));
+    std::thread submit([&] { jobs[i] = MustSubmit(request); });
+    std::shared_ptr<Job> joined;
+    while (joined == nullptr) joined = *manager_->Join(request, "t");
+    EXPECT_THAT(record_of(*joined), HasSubstr("JOB_STATE_QUEUED"));
+    submit.join();
+  }
+  Release();
+  for (const std::shared_ptr<Job>& job : jobs) {
+    while (!job->over()) std::this_thread::yield();
+    EXPECT_THAT(record_of(*job), HasSubstr("JOB_STATE_SUCCEEDED"));
+  }
+}
+
 TEST_F(JobManagerTest, OneServerAFolder) {
   const auto second = JobManager::Create(Options(), {});
   EXPECT_EQ(second.status().code(), absl::StatusCode::kFailedPrecondition);
@@ -329,13 +358,28 @@ TEST_F(JobManagerTest, TheLastOwnerTakesTheJobAlong) {
   manager_->Leave(shared);
   EXPECT_EQ(shared->state(), v1::JOB_STATE_CANCELLED);
 
+  // Who joins a job is an owner as much as who made it, and may detach it.
+  const std::shared_ptr<Job> joined = MustSubmit(Request("p", "joined"));
+  EXPECT_EQ(*manager_->Join(Request("p", "joined"), "t"), joined);
+  manager_->Leave(joined);
+  EXPECT_EQ(joined->state(), v1::JOB_STATE_QUEUED);
+  manager_->Leave(joined);
+  EXPECT_EQ(joined->state(), v1::JOB_STATE_CANCELLED);
+
   v1::GenerateVideoRequest request = Request();
   request.set_detach(true);
   const std::shared_ptr<Job> detached = MustSubmit(request);
   manager_->Leave(detached);
   EXPECT_EQ(detached->state(), v1::JOB_STATE_QUEUED);
+  const std::shared_ptr<Job> detached_later = MustSubmit(Request("p", "later"));
+  request = Request("p", "later");
+  request.set_detach(true);
+  EXPECT_EQ(*manager_->Join(request, "t"), detached_later);
+  manager_->Leave(detached_later);
+  manager_->Leave(detached_later);
+  EXPECT_EQ(detached_later->state(), v1::JOB_STATE_QUEUED);
   Release();
-  WaitFor(*detached, v1::JOB_STATE_SUCCEEDED);
+  for (const auto& job : {detached, detached_later}) WaitFor(*job, v1::JOB_STATE_SUCCEEDED);
 }
 
 TEST_F(JobManagerTest, ADetachedJobOutlivesTheDeadlineOfItsCall) {
