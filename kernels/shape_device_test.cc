@@ -65,7 +65,7 @@ class ChoosingDevice final : public ShapeDevice {
   const OpScratch& op_scratch() const override { return scratch_; }
 
  private:
-  const ChoosingScratch scratch_;
+  const ChoosingScratch scratch_{};
 };
 
 TEST_P(ShapeDeviceTest, WhatSeveralOperationsPrepareIsBookedOnce) {
@@ -87,7 +87,7 @@ TEST_P(ShapeDeviceTest, WhatSeveralOperationsPrepareIsBookedOnce) {
 
 /// The result of an operation on operands of these shapes, measured from where they exist.
 template <typename Operation>
-Program Of(std::vector<Shape> shapes, DType dtype, const Operation& operation) {
+Program Of(const std::vector<Shape>& shapes, DType dtype, const Operation& operation) {
   return [shapes, dtype, operation](Device& device) {
     std::vector<Tensor> operands;
     for (const Shape& shape : shapes) {
