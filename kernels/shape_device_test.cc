@@ -90,6 +90,7 @@ template <typename Operation>
 Program Of(const std::vector<Shape>& shapes, DType dtype, const Operation& operation) {
   return [shapes, dtype, operation](Device& device) {
     std::vector<Tensor> operands;
+    operands.reserve(shapes.size());
     for (const Shape& shape : shapes) {
       operands.push_back(
           TensorFromFloats(device, std::vector<float>(shape.num_elements(), 1.0f), shape, dtype)
