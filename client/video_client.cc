@@ -52,11 +52,12 @@ absl::Status CheckEnding(absl::string_view path, absl::string_view mime_type) {
 constexpr char kPartialMimeType[] = "application/x-safetensors";
 constexpr char kPartialEnding[] = ".partial.safetensors";
 
-/// What a request of a given length ends in.
-absl::string_view ExpectedMimeType(const v1::GenerateVideoRequest& request) {
+/// What a request ends in, as far as it says so itself.
+std::optional<absl::string_view> ExpectedMimeType(const v1::GenerateVideoRequest& request) {
   const absl::StatusOr<pipeline::Recipe> recipe = pipeline::ParseRecipe(request.recipe());
   // Which recipe an unnamed one is, the server knows; none of the defaults is one of sound alone.
   if (recipe.ok() && !pipeline::TraitsOf(*recipe).video) return "audio/wav";
+  if (!request.has_num_frames()) return std::nullopt;
   return request.num_frames() == 1 ? "image/png" : "video/mp4";
 }
 
@@ -172,8 +173,8 @@ absl::StatusOr<v1::GenerationReport> VideoClient::Generate(const v1::GenerateVid
                                                            const GenerateOptions& options) {
   std::optional<MediaReceiver> receiver;
   if (request.output_path().empty()) {
-    if (request.has_num_frames()) {
-      LTX_RETURN_IF_ERROR(CheckEnding(output_path, ExpectedMimeType(request)));
+    if (const auto expected = ExpectedMimeType(request)) {
+      LTX_RETURN_IF_ERROR(CheckEnding(output_path, *expected));
     }
     LTX_ASSIGN_OR_RETURN(media::AtomicFile file, media::AtomicFile::Create(output_path));
     receiver.emplace(std::move(file));

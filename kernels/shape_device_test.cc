@@ -65,7 +65,7 @@ class ChoosingDevice final : public ShapeDevice {
   const OpScratch& op_scratch() const override { return scratch_; }
 
  private:
-  const ChoosingScratch scratch_;
+  const ChoosingScratch scratch_{};
 };
 
 TEST_P(ShapeDeviceTest, WhatSeveralOperationsPrepareIsBookedOnce) {
@@ -87,9 +87,10 @@ TEST_P(ShapeDeviceTest, WhatSeveralOperationsPrepareIsBookedOnce) {
 
 /// The result of an operation on operands of these shapes, measured from where they exist.
 template <typename Operation>
-Program Of(std::vector<Shape> shapes, DType dtype, const Operation& operation) {
+Program Of(const std::vector<Shape>& shapes, DType dtype, const Operation& operation) {
   return [shapes, dtype, operation](Device& device) {
     std::vector<Tensor> operands;
+    operands.reserve(shapes.size());
     for (const Shape& shape : shapes) {
       operands.push_back(
           TensorFromFloats(device, std::vector<float>(shape.num_elements(), 1.0f), shape, dtype)

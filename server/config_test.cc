@@ -20,7 +20,7 @@ absl::StatusOr<CommandLine> Parse(std::vector<const char*> arguments) {
 }
 
 std::string WriteFile(const std::string& content) {
-  const std::string path = ::testing::TempDir() + "/config.json";
+  std::string path = ::testing::TempDir() + "/config.json";
   std::ofstream(path) << content;
   return path;
 }

@@ -170,7 +170,8 @@ absl::Status GenerationTask::AdvanceEngine() {
   const pipeline::Phase phase = job_->plan()[job_->completed()].phase;
   sink_->Enter(ToWire(phase));
   MakeRoom(phase);
-  const auto index = static_cast<size_t>(job_->completed() + units_left_out_);
+  const size_t index =
+      static_cast<size_t>(job_->completed()) + static_cast<size_t>(units_left_out_);
   const uint64_t cache_hits = CacheHits(*model_);
   const absl::StatusOr<pipeline::UnitReport> advanced = job_->Advance();
   // What this job could not have, the next one may need as well.
@@ -194,7 +195,7 @@ absl::Status GenerationTask::AdvanceEngine() {
   // nothing of the planned one.
   const bool observe = CacheHits(*model_) == cache_hits && !WasWritten(unit.unit) &&
                        job_->parameters().num_frames == plan_->parameters.num_frames;
-  const absl::Status within_lease = Account(index, unit, observe);
+  absl::Status within_lease = Account(index, unit, observe);
   if (within_lease.ok()) LTX_RETURN_IF_ERROR(TakeFrames());
   // A length may have been predicted, and the decoder says how many units it takes.
   CountMuxUnits(job_->parameters().num_frames);

@@ -283,7 +283,8 @@ TEST_F(ModelSetTest, ConfigThatContradictsTheTensors) {
 
 TEST_F(ModelSetTest, FilesThatDoNotBelongTogether) {
   SetConfig(kVideo, "/vae/latent_channels", 64);
-  ExpectInvalid({kTransformer, kVideo, "in_channels", "64", "128"});
+  ExpectInvalid(
+      {kTransformer, kVideo, "in_channels is 128", "latent channels of the decoder is 64"});
   Write(kVideo, Original(kVideo));
   SetConfig(kAudio, "/audio_vae/model/params/ddconfig/ch", 64);
   ExpectInvalid({kTransformer, kAudio, "audio_in_channels"});
@@ -294,8 +295,60 @@ TEST_F(ModelSetTest, FilesThatDoNotBelongTogether) {
   SetConfig(kDuration, "/transformer/cross_attention_dim", 256);
   ExpectInvalid({kTransformer, kDuration, "cross_attention_dim"});
   Write(kDuration, Original(kDuration));
+  SetConfig(kDuration, "/transformer/audio_cross_attention_dim", 256);
+  ExpectInvalid({kTransformer, kDuration, "audio_cross_attention_dim"});
+  Write(kDuration, Original(kDuration));
+  // The connectors that feed the transformer are in its own file.
   SetConfig(kTransformer, "/transformer/cross_attention_dim", 64);
-  ExpectInvalid({kTransformer, "cross_attention_dim"});
+  ExpectInvalid({kTransformer, "cross_attention_dim", "width of the video connector"});
+  SetConfig(kTransformer, "/transformer/audio_cross_attention_dim", 128);
+  ExpectInvalid({kTransformer, "audio_cross_attention_dim", "width of the audio connector"});
+}
+
+TEST_F(ModelSetTest, WidthsAndFactorsThatDoNotBelongTogether) {
+  struct Case {
+    const char* file;
+    const char* path;
+    nlohmann::json value;
+    const char* what;
+  };
+  const std::vector<Case> cases = {
+      {kTransformer, "/transformer/out_channels", 64, "config.transformer.out_channels is 64"},
+      {kTransformer, "/transformer/audio_out_channels", 64,
+       "config.transformer.audio_out_channels is 64"},
+      {kTransformer, "/transformer/audio_attention_head_dim", 32,
+       "width of the audio features is 128"},
+      {kVideo, "/vae/decoder_blocks/3/0", "compress_all",
+       "pixels per latent cell of the decoder is 64"},
+      {kVideo, "/vae/decoder_blocks/1/0", "compress_all",
+       "frames per latent frame of the decoder is 16"},
+      {kVideo, "/vae/encoder_blocks/0/0", "compress_time_res",
+       "pixels per latent cell of the encoder is 16"},
+      {kVideo, "/vae/encoder_blocks/0/0", "compress_space_res",
+       "frames per latent frame of the encoder is 4"},
+      {kAudio, "/audio_vae/model/params/sampling_rate", 8000,
+       "product of vocoder.upsample_rates times sampling_rate is 1280000"},
+      {kAudio, "/vocoder/bwe/hop_length", 100, "bwe.hop_length times bwe.output_sampling_rate"},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.what);
+    SetConfig(c.file, c.path, c.value);
+    ExpectInvalid({c.file, c.what});
+    Write(c.file, Original(c.file));
+  }
+  // The older form, which these flags name: captions of one width feed both connectors.
+  nlohmann::json config = nlohmann::json::parse(Original(kTransformer).metadata().at("config"));
+  for (const char* flag : {"caption_proj_before_connector", "caption_projection_first_linear",
+                           "caption_proj_input_norm", "caption_projection_second_linear"}) {
+    config["transformer"].erase(flag);
+  }
+  Write(kTransformer, Original(kTransformer).JsonMetadata("config", config));
+  ExpectInvalid({kTransformer, "config.transformer.caption_channels is 24",
+                 "width of the video connector is 128"});
+  config["transformer"]["caption_channels"] = 128;
+  Write(kTransformer, Original(kTransformer).JsonMetadata("config", config));
+  ExpectInvalid({kTransformer, "config.transformer.caption_channels is 128",
+                 "width of the audio connector is 64"});
 }
 
 TEST_F(ModelSetTest, WrongShapesAndMissingTensors) {
@@ -355,14 +408,31 @@ TEST_F(ModelSetTest, TextEncoderVersion) {
 }
 
 TEST_F(ModelSetTest, QuantisedFormsAreRefusedByName) {
-  Write(kTransformer,
-        Original(kTransformer)
-            .Raw("model.diffusion_model.transformer_blocks.1.attn1.to_q.weight", DType::kF8E4M3,
-                 {128, 128}, std::string(128 * 128, '\x38'))
-            .Floats("model.diffusion_model.transformer_blocks.1.attn1.to_q.weight_scale", {},
-                    {1.0f}));
-  ExpectError(absl::StatusCode::kUnimplemented,
-              {kTransformer, "blocks.1.attn1.to_q.weight", "FP8"});
+  struct Case {
+    const char* file;
+    std::string weight;
+    Shape shape;
+  };
+  const std::vector<Case> cases = {
+      {kTransformer, "model.diffusion_model.transformer_blocks.1.attn1.to_q.weight", {128, 128}},
+      {kText, "model.layers.0.self_attn.q_proj.weight", {64, 64}},
+      {kText, "text_embedding_projection.audio_aggregate_embed.weight", {64, 256}},
+      {kVideo, "decoder.conv_in.conv.weight", {48, 128, 3, 3, 3}},
+      {kVideo, "encoder.conv_in.conv.weight", {128, 48, 3, 3, 3}},
+      {kAudio, "audio_vae.decoder.conv_in.conv.weight", {128, 8, 3, 3}},
+      {kAudio, "vocoder.bwe_generator.conv_pre.weight", {16, 128, 7}},
+      {kUpsampler, "initial_conv.weight", {32, 128, 3, 3}},
+      {kDuration, "duration_head.video_input_proj.weight", {32, 128}},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.weight);
+    const std::string codes(c.shape.num_elements(), '\x38');
+    Write(c.file, Original(c.file)
+                      .Raw(c.weight, DType::kF8E4M3, c.shape, codes)
+                      .Floats(c.weight + "_scale", {}, {1.0f}));
+    ExpectError(absl::StatusCode::kUnimplemented, {c.file, c.weight, "FP8"});
+    Write(c.file, Original(c.file));
+  }
 }
 
 TEST_F(ModelSetTest, DiffusionDecoderIsRefusedByName) {

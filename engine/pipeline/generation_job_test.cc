@@ -179,7 +179,7 @@ TEST_F(GenerationJobTest, RunsOneUnitAtATime) {
   const ByteFrames& bytes = frames[0].bytes;
   EXPECT_EQ(bytes.rgb.shape(), (Shape{17, 128, 128, 3}));
   EXPECT_EQ(bytes.i420.shape(), (Shape{17, 192, 128}));
-  EXPECT_EQ(result.waveform.shape(), (Shape{2, 480 * (4 * 18 - 3)}));
+  EXPECT_EQ(result.waveform.shape(), (Shape{2, int64_t{480} * (4 * 18 - 3)}));
   EXPECT_EQ(result.sample_rate, 48000);
   EXPECT_EQ(LiveBytes(MemoryOwner::kMedia),
             bytes.rgb.num_bytes() + bytes.i420.num_bytes() + result.waveform.num_bytes());
@@ -295,7 +295,7 @@ TEST_F(GenerationJobTest, OneModalityAlone) {
   request.height = request.width = 0;
   request.num_inference_steps = 2;
   const auto sound = Create(request);
-  EXPECT_EQ(Finish(sound.get()).waveform.shape(), (Shape{2, 480 * (4 * 18 - 3)}));
+  EXPECT_EQ(Finish(sound.get()).waveform.shape(), (Shape{2, int64_t{480} * (4 * 18 - 3)}));
   EXPECT_TRUE(sound->TakeFrames().empty());
 }
 

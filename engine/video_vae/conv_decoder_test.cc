@@ -1,5 +1,6 @@
 #include "engine/video_vae/conv_decoder.h"
 
+#include "absl/strings/str_cat.h"
 #include "engine/video_vae/test_weights.h"
 #include "gmock/gmock.h"
 
@@ -294,7 +295,7 @@ TEST_F(ConvDecoderTest, PartsTakeLessMemoryAndGiveItBackAtAnyUnit) {
     return after.by_owner[activations].peak_bytes - before;
   };
   const auto whole = Load(LevelsWeights(last), config, DecodeParts{0}).value();
-  const auto parts = Load(LevelsWeights(last), config, DecodeParts{4 * 24}).value();
+  const auto parts = Load(LevelsWeights(last), config, DecodeParts{int64_t{4} * 24}).value();
   EXPECT_LT(2 * peak(*parts), peak(*whole));
 
   const int64_t live = device().ledger().Read().total.live_bytes;
@@ -315,11 +316,12 @@ TEST_F(ConvDecoderTest, WhatLooksAcrossAClipIsDecodedWhole) {
   TestWeights weights = LevelsWeights(last);
   for (const std::string block : {"0", "1"}) {
     for (const std::string half : {"1", "2"}) {
-      weights.AddVaried("decoder.up_blocks.3.res_blocks." + block + ".per_channel_scale" + half,
-                        Shape({8, 1, 1}));
+      weights.AddVaried(
+          absl::StrCat("decoder.up_blocks.3.res_blocks.", block, ".per_channel_scale", half),
+          Shape({8, 1, 1}));
     }
   }
-  const auto decoder = Load(std::move(weights), config, DecodeParts{2 * 24}).value();
+  const auto decoder = Load(std::move(weights), config, DecodeParts{int64_t{2} * 24}).value();
   EXPECT_EQ(decoder->StartDecode(Latent(Shape({1, 13, 2, 3, 2})), {}).value()->unit_count(), 1);
 }
 

@@ -61,14 +61,16 @@ TEST(CopyTeamTest, PostedJobsAreBegunInOrderAndDoneAtFinish) {
     CopyTeam team(members);
     for (int round = 0; round < 200; ++round) {
       std::vector<std::vector<int>> done;
+      done.reserve(20);
       for (int job = 0; job < 20; ++job) done.emplace_back((round + job) % 7, 0);
       std::atomic<int> begun{0};
       for (int job = 0; job < 20; ++job) {
         team.Post(static_cast<int64_t>(done[job].size()), [&, job](int /*member*/, int64_t piece) {
           // At most as many pieces of earlier jobs are still at work as there are other members.
           int before = 0;
-          for (int earlier = 0; earlier < job; ++earlier)
+          for (int earlier = 0; earlier < job; ++earlier) {
             before += static_cast<int>(done[earlier].size());
+          }
           EXPECT_GE(begun + members - 1, before);
           ++begun;
           ++done[job][piece];

@@ -45,7 +45,7 @@ absl::Status CudaDevice::Concurrently(absl::FunctionRef<absl::Status()> first,
     status = second();
   }
   // Also after a failure: the main lane must not overtake what the side lane was given.
-  const absl::Status joined = context_->Join();
+  absl::Status joined = context_->Join();
   LTX_RETURN_IF_ERROR(status);
   return joined;
 }

@@ -171,7 +171,7 @@ absl::StatusOr<Tensor> CudaDevice::NormConv(Tensor x, const ConvWeight& weight,
   conv.weight = operands.conv->weight.raw();
   conv.sums = sums.raw();
   conv.bias = operands.conv->bias.data<float>();
-  const cudaStream_t stream = context_->stream();
+  cudaStream_t stream = context_->stream();
   WinogradWeightTask kernel;
   kernel.weight = conv.weight;
   kernel.sums = sums.raw();

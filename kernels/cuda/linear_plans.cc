@@ -241,6 +241,7 @@ LinearPlans::Needs LinearPlans::NeedsOf(LinearProblem problem) {
     if (found != needs_.end()) return found->second;
   }
   // Aligned like a tensor; nothing is read from there.
+  // NOLINTNEXTLINE(performance-no-int-to-ptr)
   const void* const bias = reinterpret_cast<const void*>(uintptr_t{512});
   const absl::StatusOr<std::unique_ptr<Plan>> plan = MakePlan(problem, bias);
   Needs needs;

@@ -62,7 +62,7 @@ TEST(CostModelTest, MoreWorkNeverCostsLess) {
   Learn(&model, Forward(1000), 1.9);
   Learn(&model, Forward(2000), 2.1);
   double before = 0;
-  for (double tokens = 250; tokens < 50000; tokens *= 2) {
+  for (int tokens = 250; tokens < 50000; tokens *= 2) {
     const double seconds = *model.Predict(Forward(tokens));
     EXPECT_GE(seconds, before) << tokens;
     before = seconds;

@@ -591,6 +591,7 @@ TEST_F(SchedulerTest, ManyJobsOfManyClients) {
   Make(options);
   HoldDevice();
   std::vector<std::thread> clients;
+  clients.reserve(kClients);
   for (int client = 0; client < kClients; ++client) {
     clients.emplace_back([this, client] {
       for (int i = 0; i < kJobs; ++i) {

@@ -99,6 +99,17 @@ TEST_F(RecipesTest, TheSetOffersEveryRecipeOfAFullModel) {
               ElementsAre("one_stage", "two_stage", "two_stage_hq", "t2a"));
 }
 
+TEST_F(RecipesTest, SoundAloneIsNotWrittenAsAClip) {
+  // Known from the recipe: nothing is sent, and so the impossible number of steps is not noticed.
+  v1::GenerateVideoRequest request = Request("t2a");
+  request.clear_num_frames();
+  request.set_num_inference_steps(-1);
+  const auto refused = client_->Generate(request, ::testing::TempDir() + "sound.mp4", {});
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(refused.status().message()),
+              HasSubstr("sound alone is written as .wav, not as .mp4"));
+}
+
 TEST_F(RecipesTest, TwoStagesEndToEnd) {
   v1::GenerateVideoRequest request = Request("two_stage");
   request.set_distilled_lora_strength_stage_2(0.75);

@@ -21,6 +21,9 @@ using nlohmann::json;
 using ::testing::HasSubstr;
 
 constexpr char kTransformer[] = "diffusion_models/ltx-tiny-distilled-transformer-bf16.safetensors";
+constexpr char kTextEncoder[] = "text_encoders/gemma4-tiny-with-proj-ltx-tiny-bf16.safetensors";
+constexpr char kVideoVae[] = "vae/ltx-tiny-video-vae-conv-bf16.safetensors";
+constexpr char kDurationHead[] = "model_patches/ltx-tiny-duration-head-bf16.safetensors";
 constexpr char kAudioVae[] = "vae/ltx-tiny-audio-vae-bf16.safetensors";
 constexpr char kUpsampler[] =
     "latent_upscale_models/ltx-tiny-latent-spatial-upscaler-x2-bf16-1.0.safetensors";
@@ -174,6 +177,24 @@ TEST(StartupTest, TensorOfTheWrongShape) {
   model.ExpectRefused({name, "[128, 96]", "[128, 128]"});
 }
 
+TEST(StartupTest, TensorsThatNothingReads) {
+  for (const auto& [file, name] : std::vector<std::pair<std::string, std::string>>{
+           {kTransformer, "model.diffusion_model.transformer_blocks.2.attn1.to_q.input_scale"},
+           {kTransformer, "model.diffusion_model.video_embeddings_connector.extra"},
+           {kTextEncoder, "model.layers.1.self_attn.q_proj.input_scale"},
+           {kTextEncoder, "text_embedding_projection.video_aggregate_embed.input_scale"},
+           {kVideoVae, "decoder.conv_in.conv.input_scale"},
+           {kAudioVae, "audio_vae.decoder.conv_in.conv.input_scale"},
+           {kAudioVae, "vocoder.vocoder.conv_pre.input_scale"},
+           {kUpsampler, "initial_conv.input_scale"},
+           {kDurationHead, "duration_head.video_input_proj.input_scale"}}) {
+    SCOPED_TRACE(name);
+    const BrokenModel model(file);
+    SafetensorsWriter::Copy(model.path()).Floats(name, {1}, {1.0f}).WriteTo(model.path());
+    model.ExpectRefused({name});
+  }
+}
+
 TEST(StartupTest, ConfigThatContradictsTheTensors) {
   const BrokenModel model(kTransformer);
   SafetensorsWriter writer = SafetensorsWriter::Copy(model.path());
@@ -182,6 +203,17 @@ TEST(StartupTest, ConfigThatContradictsTheTensors) {
   config["transformer"]["num_layers"] = 5;
   writer.JsonMetadata("config", config).WriteTo(model.path());
   model.ExpectRefused({"num_layers"});
+}
+
+TEST(StartupTest, FilesThatDoNotBelongTogether) {
+  const BrokenModel model(kVideoVae);
+  SafetensorsWriter writer = SafetensorsWriter::Copy(model.path());
+  json config = json::parse(writer.metadata().at("config"), nullptr, /*allow_exceptions=*/false);
+  ASSERT_TRUE(config["vae"].contains("latent_channels")) << config.dump(1);
+  config["vae"]["latent_channels"] = 64;
+  writer.JsonMetadata("config", config).WriteTo(model.path());
+  model.ExpectRefused({"files that do not belong together", kTransformer,
+                       "config.transformer.in_channels is 128", "is 64"});
 }
 
 }  // namespace
