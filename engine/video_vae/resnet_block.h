@@ -92,9 +92,8 @@ class ResnetParts {
   /// How many frames of the result there are once `ready` of the input are there; both may go on
   /// beyond the end, as ConvProgress says.
   int64_t Reach(int64_t ready) const { return second_.Reach(first_.Reach(ready) - lag_); }
-  /// Puts the result up to Reach(ready) in the place of x. Needs x from needed_from() on.
+  /// Puts the result up to Reach(ready) in the place of x.
   absl::Status Advance(int64_t ready, const BlockContext& context);
-  int64_t needed_from() const { return first_.needed_from(); }
   bool finished() const { return second_.finished(); }
 
  private:
@@ -105,7 +104,7 @@ class ResnetParts {
   int64_t lag_;
   ConvProgress first_;
   ConvProgress second_;
-  /// What the second convolution still needs of the first one's result, from needed_from() on.
+  /// What the second convolution still needs of the first one's result, from its needed_from() on.
   Tensor between_;
 };
 

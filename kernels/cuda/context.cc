@@ -91,9 +91,10 @@ absl::StatusOr<std::unique_ptr<CudaContext>> CudaContext::Create(int ordinal,
   int greatest = 0;
   LTX_RETURN_IF_CUDA_ERROR(cudaDeviceGetStreamPriorityRange(&least, &greatest));
   // The side lane holds the smaller operations: they go first wherever a multiprocessor gets free.
-  for (const MemoryPool::Lane lane : {kMainLane, kSideLane}) {
-    LTX_RETURN_IF_CUDA_ERROR(cudaStreamCreateWithPriority(
-        &context->streams_[lane], cudaStreamNonBlocking, lane == kSideLane ? greatest : least));
+  for (const MemoryPool::Lane lane : {PoolLanes::kMain, PoolLanes::kSide}) {
+    LTX_RETURN_IF_CUDA_ERROR(
+        cudaStreamCreateWithPriority(&context->streams_[lane], cudaStreamNonBlocking,
+                                     lane == PoolLanes::kSide ? greatest : least));
     LTX_RETURN_IF_CUDA_ERROR(
         cudaEventCreateWithFlags(&context->events_[lane], cudaEventDisableTiming));
   }
@@ -134,16 +135,18 @@ absl::Status CudaContext::Fork() {
   }
   LTX_RETURN_IF_ERROR(MakeCurrent());
   staging_->Settle();
-  LTX_RETURN_IF_CUDA_ERROR(cudaEventRecord(events_[kMainLane], streams_[kMainLane]));
-  LTX_RETURN_IF_CUDA_ERROR(cudaStreamWaitEvent(streams_[kSideLane], events_[kMainLane]));
+  LTX_RETURN_IF_CUDA_ERROR(cudaEventRecord(events_[PoolLanes::kMain], streams_[PoolLanes::kMain]));
+  LTX_RETURN_IF_CUDA_ERROR(
+      cudaStreamWaitEvent(streams_[PoolLanes::kSide], events_[PoolLanes::kMain]));
   lanes_.Fork({lasting_pool_.get(), TransientPool().get()});
   return absl::OkStatus();
 }
 
 absl::Status CudaContext::Join() {
   staging_->Settle();
-  const cudaError_t marked = cudaEventRecord(events_[kSideLane], streams_[kSideLane]);
-  const cudaError_t waited = cudaStreamWaitEvent(streams_[kMainLane], events_[kSideLane]);
+  const cudaError_t marked = cudaEventRecord(events_[PoolLanes::kSide], streams_[PoolLanes::kSide]);
+  const cudaError_t waited =
+      cudaStreamWaitEvent(streams_[PoolLanes::kMain], events_[PoolLanes::kSide]);
   lanes_.Join({lasting_pool_.get(), TransientPool().get()});
   LTX_RETURN_IF_CUDA_ERROR(marked);
   LTX_RETURN_IF_CUDA_ERROR(waited);

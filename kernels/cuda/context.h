@@ -5,18 +5,14 @@
 #include <cuda_runtime_api.h>
 
 #include <array>
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
-#include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/synchronization/mutex.h"
 #include "kernels/cuda/device_memory.h"
 #include "kernels/cuda/memory_pool.h"
 #include "kernels/cuda/pool_lanes.h"
@@ -107,8 +103,6 @@ class CudaContext {
   void Trim();
 
  private:
-  static constexpr MemoryPool::Lane kMainLane = PoolLanes::kMain;
-  static constexpr MemoryPool::Lane kSideLane = PoolLanes::kSide;
   class PooledStorage;
 
   CudaContext(int ordinal, DeviceMemory* memory);

@@ -175,8 +175,7 @@ FirstUse CudaOpScratch::FirstUseOf(const AttentionSize& size) const {
   const AttentionTask task = TaskFor(size);
   if (!CudnnAttention::Takes(task) || cudnn_attention_->HasPlanFor(task)) return {};
   FirstUse first_use;
-  first_use.key = absl::HashOf(task.batch, task.heads, task.kv_heads, task.queries, task.keys,
-                               task.width, task.causal, task.window);
+  first_use.key = absl::HashOf(CudnnAttention::ExtentsOf(task));
   first_use.preparation.attentions = 1;
   return first_use;
 }

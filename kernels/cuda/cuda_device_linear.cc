@@ -38,9 +38,6 @@ std::optional<Epilogue> EpilogueFor(DType dtype, bool bias, Activation activatio
   return std::nullopt;
 }
 
-/// The most that cuBLASLt's kernels make use of, and what it is told of weights.
-constexpr uint32_t kBestAlignment = 256;
-
 /// The largest power of two up to kBestAlignment that divides the address.
 uint32_t AlignmentOf(const void* address) {
   const auto bits = reinterpret_cast<uintptr_t>(address) | kBestAlignment;

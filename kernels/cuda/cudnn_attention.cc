@@ -73,9 +73,8 @@ bool CudnnAttention::Takes(const AttentionTask& task) {
 CudnnAttention::Key CudnnAttention::KeyOf(const AttentionTask& task) {
   int32_t scale_bits;
   std::memcpy(&scale_bits, &task.scale, sizeof(scale_bits));
-  return {task.batch,  task.heads,    task.kv_heads, task.queries,  task.keys,
-          task.width,  task.q_stride, task.k_stride, task.v_stride, task.out_stride,
-          task.causal, task.window,   scale_bits};
+  return {ExtentsOf(task),
+          {task.q_stride, task.k_stride, task.v_stride, task.out_stride, scale_bits}};
 }
 
 CudnnAttention::Extents CudnnAttention::ExtentsOf(const AttentionTask& task) {
@@ -139,21 +138,21 @@ absl::StatusOr<const CudnnAttention::Plan*> CudnnAttention::FindPlan(const Atten
   const Key key = KeyOf(task);
   if (const auto place = places_.find(key); place != places_.end()) {
     plans_.splice(plans_.begin(), plans_, place->second);
-    return plans_.front().plan.get();
+    return plans_.front().second.get();
   }
   LTX_ASSIGN_OR_RETURN(std::unique_ptr<Plan> plan, MakePlan(task));
   if (plan->workspace_bytes > most_workspace_bytes()) {
     most_workspace_bytes_.store(plan->workspace_bytes, std::memory_order_relaxed);
   }
   if (plans_.size() >= kMostPlans) {
-    places_.erase(plans_.back().key);
-    Count(plans_.back().extents, -1);
+    places_.erase(plans_.back().first);
+    Count(plans_.back().first.first, -1);
     plans_.pop_back();
   }
-  plans_.push_front({key, ExtentsOf(task), std::move(plan)});
+  plans_.emplace_front(key, std::move(plan));
   places_[key] = plans_.begin();
-  Count(plans_.front().extents, 1);
-  return plans_.front().plan.get();
+  Count(key.first, 1);
+  return plans_.front().second.get();
 }
 
 absl::Status CudnnAttention::Run(CudaContext& context, const AttentionTask& task) {

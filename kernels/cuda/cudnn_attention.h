@@ -46,6 +46,9 @@ class CudnnAttention {
   int64_t most_workspace_bytes() const {
     return most_workspace_bytes_.load(std::memory_order_relaxed);
   }
+  /// The numbers of a task but for pitches and scale.
+  using Extents = std::array<int64_t, 8>;
+  static Extents ExtentsOf(const AttentionTask& task);
   /// Whether there is a plan for these extents, whatever the pitches. Any thread may ask.
   bool HasPlanFor(const AttentionTask& task) const;
   /// The plans made so far. Any thread may ask.
@@ -53,19 +56,12 @@ class CudnnAttention {
 
  private:
   struct Plan;
-  /// Every number of a task that a plan is made for.
-  using Key = std::array<int64_t, 13>;
-  /// The numbers of a task but for pitches and scale.
-  using Extents = std::array<int64_t, 8>;
-  struct Entry {
-    Key key;
-    Extents extents;
-    std::unique_ptr<Plan> plan;
-  };
+  /// Every number of a task that a plan is made for: the extents, and pitches and scale.
+  using Key = std::pair<Extents, std::array<int64_t, 5>>;
+  using Entry = std::pair<Key, std::unique_ptr<Plan>>;
 
   explicit CudnnAttention(cudnnHandle_t handle);
   static Key KeyOf(const AttentionTask& task);
-  static Extents ExtentsOf(const AttentionTask& task);
   /// `plans` more with these extents.
   void Count(const Extents& extents, int plans);
   absl::StatusOr<std::unique_ptr<Plan>> MakePlan(const AttentionTask& task) const;

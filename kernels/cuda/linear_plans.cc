@@ -24,8 +24,6 @@ constexpr int kTurns = 2;
 /// of arithmetic: what is smaller (sound, short prompts) is bound by reading its weights, while
 /// trying eight algorithms costs 10 to 20 ms, most of it for loading their code.
 constexpr double kWorthTuning = 4e9;
-/// Of tensors as the pool hands them out, as far as cuBLASLt cares.
-constexpr uint32_t kTensorAlignment = 256;
 /// Shapes kept. A server sees some dozens; a stream of ever new lengths must not grow without end.
 constexpr size_t kMaxPlans = 2048;
 
@@ -234,7 +232,7 @@ absl::Status LinearPlans::Tune(const LinearProblem& problem, const Operands& ope
 }
 
 LinearPlans::Needs LinearPlans::NeedsOf(LinearProblem problem) {
-  problem.x_alignment = kTensorAlignment;
+  problem.x_alignment = kBestAlignment;
   {
     absl::MutexLock lock(&mutex_);
     const auto found = needs_.find(problem);
@@ -269,7 +267,7 @@ Preparation LinearPlans::prepared() const {
 }
 
 void LinearPlans::Remember(LinearProblem problem, const Plan& plan, bool chosen) {
-  problem.x_alignment = kTensorAlignment;
+  problem.x_alignment = kBestAlignment;
   absl::MutexLock lock(&mutex_);
   if (needs_.size() >= kMaxPlans) needs_.clear();
   Needs& needs = needs_[problem];

@@ -20,6 +20,10 @@
 
 namespace ltx::cuda {
 
+/// The most that cuBLASLt's kernels make use of: what it is told of weights and of tensors as the
+/// pool hands them out.
+inline constexpr uint32_t kBestAlignment = 256;
+
 /// y [rows, out] = f(x [rows, in] W^T + bias), all dense, W [out, in].
 struct LinearProblem {
   /// What cuBLASLt does to a sum before it rounds it.
@@ -32,8 +36,8 @@ struct LinearProblem {
   DType dtype = DType::kF32;
   DType result_dtype = DType::kF32;
   Epilogue epilogue = Epilogue::kNone;
-  /// Bytes that the address of x is a multiple of; up to 256.
-  uint32_t x_alignment = 256;
+  /// Bytes that the address of x is a multiple of; up to kBestAlignment.
+  uint32_t x_alignment = kBestAlignment;
 
   /// Multiply-adds.
   double work() const {

@@ -5,30 +5,12 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "kernels/cuda/fake_memory.h"
 
 namespace ltx::cuda {
 namespace {
 
 constexpr int64_t kMiB = int64_t{1} << 20;
-
-/// Addresses without memory behind them: the pool never looks inside. Holds at most `limit` bytes.
-class FakeMemory final : public DeviceMemory {
- public:
-  explicit FakeMemory(int64_t limit) : limit_(limit) {}
-  absl::StatusOr<void*> Allocate(int64_t bytes) override {
-    if (held_ + bytes > limit_) return nullptr;
-    held_ += bytes;
-    next_ += uint64_t{1} << 40;
-    return reinterpret_cast<void*>(next_);
-  }
-  void Free(void* /*segment*/, int64_t bytes) override { held_ -= bytes; }
-  int64_t held() const { return held_; }
-
- private:
-  const int64_t limit_;
-  int64_t held_ = 0;
-  uint64_t next_ = 0;
-};
 
 class MemoryPoolTest : public ::testing::Test {
  protected:

@@ -3,26 +3,12 @@
 #include <memory>
 
 #include "gtest/gtest.h"
-#include "kernels/cuda/device_memory.h"
+#include "kernels/cuda/fake_memory.h"
 
 namespace ltx::cuda {
 namespace {
 
 constexpr int64_t kBytes = int64_t{64} << 20;
-
-/// Addresses without memory behind them.
-class Addresses final : public DeviceMemory {
- public:
-  absl::StatusOr<void*> Allocate(int64_t /*bytes*/) override {
-    next_ += uintptr_t{1} << 40;
-    // NOLINTNEXTLINE(performance-no-int-to-ptr): an address is all that there is.
-    return reinterpret_cast<void*>(next_);
-  }
-  void Free(void* /*segment*/, int64_t /*bytes*/) override {}
-
- private:
-  uintptr_t next_ = 0;
-};
 
 class PoolLanesTest : public ::testing::Test {
  protected:
@@ -33,7 +19,7 @@ class PoolLanesTest : public ::testing::Test {
   }
   void Give(void* block, uint64_t section) { lanes_.Give(pool_, block, section); }
 
-  Addresses memory_;
+  FakeMemory memory_{4 * kBytes};
   std::shared_ptr<MemoryPool> pool_ = std::make_shared<MemoryPool>(&memory_);
   PoolLanes lanes_;
 };

@@ -37,8 +37,6 @@ constexpr int kFormatVersion = 3;
 /// Bounds on first uses in a file, above what FirstUseModel keeps.
 constexpr size_t kMostFirstUses = 256;
 constexpr size_t kNumbersOfFirstUse = 16;
-/// A day: no unit takes that long.
-constexpr double kMostSeconds = 86400;
 
 double MedianOf(const std::deque<double>& seconds) {
   return Median(std::vector<double>(seconds.begin(), seconds.end()));
@@ -112,11 +110,6 @@ double CostModel::FirstUseOf(const Novelty& novelty, std::optional<double> stead
   return first_use_.Predict(novelty, *steady);
 }
 
-double CostModel::FirstUse(const CostUnit& unit) const {
-  const Kind& kind = kinds_[static_cast<int>(unit.kind)];
-  return FirstUseOf(NoveltyOf(unit, kind.met), Predict(unit));
-}
-
 CostModel::Total CostModel::PredictAll(const std::vector<CostUnit>& units) const {
   Total total;
   std::array<std::set<CostTerms>, kCostKindCount> met;
@@ -136,7 +129,7 @@ CostModel::Total CostModel::PredictAll(const std::vector<CostUnit>& units) const
 }
 
 void CostModel::Observe(const CostUnit& unit, double seconds) {
-  if (!(seconds > 0) || seconds > kMostSeconds) return;
+  if (!(seconds > 0) || seconds > kMostUnitSeconds) return;
   Kind& kind = kinds_[static_cast<int>(unit.kind)];
   const CostTerms computation = ComputationOf(unit);
   const Novelty novelty = NoveltyOf(unit, kind.met);
@@ -279,7 +272,7 @@ absl::Status CostModel::FromJson(absl::string_view text) {
       if (!shape.is_object() ||
           !ReadNumbers(shape.value("terms", json()), kCostTermCount, kCostTermCount, 0, kMostTerm,
                        &terms) ||
-          !ReadNumbers(shape.value("seconds", json()), 1, kForwardsPerShape, 1e-9, kMostSeconds,
+          !ReadNumbers(shape.value("seconds", json()), 1, kForwardsPerShape, 1e-9, kMostUnitSeconds,
                        &seconds)) {
         return bad(absl::StrCat(name, ".shapes holds something that was never measured"));
       }

@@ -35,10 +35,8 @@ class CostModel {
   /// Seconds of a unit when nothing about it is new; nothing if no unit of the kind has been
   /// measured.
   std::optional<double> Predict(const CostUnit& unit) const;
-  /// What it costs besides if it comes next in this process: for what it prepares, and for being
-  /// the first of its computation and kind, if it is.
-  double FirstUse(const CostUnit& unit) const;
-  /// The same for a whole plan: units in order, each computation new at most once.
+  /// The same for a whole plan, units in order, and what they cost besides: for what they prepare,
+  /// and for being the first of their computation and kind in this process, each at most once.
   struct Total {
     struct Unit {
       double seconds = 0;

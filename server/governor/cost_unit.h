@@ -50,6 +50,9 @@ enum class CostTerm : uint8_t {
 inline constexpr int kCostTermCount = 7;
 using CostTerms = std::array<double, kCostTermCount>;
 
+/// A day: no unit takes that long, in seconds.
+inline constexpr double kMostUnitSeconds = 86400;
+
 struct CostUnit {
   CostKind kind = CostKind::kText;
   CostTerms terms{};

@@ -28,7 +28,6 @@ constexpr size_t kNumberCount = 10;
 /// More of anything in one unit is no measurement.
 constexpr double kMostCount = 1e6;
 constexpr double kMostWork = 1e18;
-constexpr double kMostSeconds = 86400;
 
 constexpr double kGiga = 1e-9;
 
@@ -132,14 +131,14 @@ std::vector<std::vector<double>> FirstUseModel::ToNumbers() const {
 }
 
 absl::Status FirstUseModel::FromNumbers(const std::vector<std::vector<double>>& numbers) {
-  const double most[kNumberCount] = {kCostKindCount - 1, 1,           1,          kMostCount,
-                                     kMostWork,          kMostCount,  kMostCount, kMostCount,
-                                     kMostSeconds,       kMostSeconds};
+  const double most[kNumberCount] = {
+      kCostKindCount - 1, 1,          1,          kMostCount,       kMostWork,
+      kMostCount,         kMostCount, kMostCount, kMostUnitSeconds, kMostUnitSeconds};
   FirstUseModel read;
   for (const std::vector<double>& sample : numbers) {
     bool legal = sample.size() == kNumberCount;
     for (size_t i = 0; legal && i < kNumberCount; ++i) {
-      const double least = i + 1 == kNumberCount ? -kMostSeconds : 0.0;
+      const double least = i + 1 == kNumberCount ? -kMostUnitSeconds : 0.0;
       const bool whole = i == 4 || i >= 8 || sample[i] == std::floor(sample[i]);
       legal = sample[i] >= least && sample[i] <= most[i] && whole;
     }
