@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <iterator>
 #include <memory>
 #include <string>
@@ -12,6 +13,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
+#include "engine/pipeline/recipe.h"
 #include "kernels/status_macros.h"
 #include "server/generation_task.h"
 #include "server/jobs/generation_sink.h"
@@ -48,9 +50,11 @@ class DiscardingSink final : public GenerationSink {
   const std::string folder_;
 };
 
-/// The shortest clip of the smallest rung, the model's default size, and then the rungs around it,
-/// smaller ones first, from 1 / kLeastShare of its pixels to kMostVolume times as many: what
-/// belongs to a unit, and what grows with area and with length, show at sizes that are far apart.
+/// The shortest clip of the smallest rung, the model's default size, a quarter of its length at
+/// five areas, and then the rungs around it, smaller ones first, from 1 / kLeastShare of its pixels
+/// to kMostVolume times as many. What belongs to a unit, what grows with area and what with length
+/// show at sizes that are far apart. What a new size prepares shows at the cost of short clips, and
+/// takes several: the first ones of a process load code that later ones find there.
 std::vector<pipeline::GenerationRequest> Sizes(const pipeline::Model& model,
                                                const RungLadder& ladder) {
   /// Beyond it a clip costs more than it tells: time grows in proportion, or faster.
@@ -63,20 +67,31 @@ std::vector<pipeline::GenerationRequest> Sizes(const pipeline::Model& model,
     request.width = geometry.width;
     request.height = geometry.height;
     request.num_frames = geometry.num_frames;
-    if (model.Validate(request).ok()) requests.push_back(std::move(request));
+    const bool there = std::any_of(requests.begin(), requests.end(), [&](const auto& other) {
+      return other.width == request.width && other.height == request.height &&
+             other.num_frames == request.num_frames;
+    });
+    if (!there && model.Validate(request).ok()) requests.push_back(std::move(request));
   };
   const pipeline::RequestLimits& limits = model.limits();
   const pipeline::GenerationRequest request = model.DefaultRequest();
   const Geometry defaults = {request.width, request.height, request.num_frames};
+  const int64_t shortest = (limits.min_frames + 6) / 8 * 8 + 1;
   if (!ladder.rungs().empty()) {
     Geometry smallest = ladder.rungs().front().geometry;
-    smallest.num_frames = (limits.min_frames + 6) / 8 * 8 + 1;
+    smallest.num_frames = shortest;
     add(smallest);
   }
   add(defaults);
+  const int64_t quarter = std::max(shortest, (defaults.num_frames - 1) / 32 * 8 + 1);
+  const int64_t multiple = pipeline::SizeMultiple(request.recipe);
+  for (const int64_t fourths : {4, 2, 6, 3, 5}) {
+    add({defaults.width * fourths / 4 / multiple * multiple,
+         defaults.height * fourths / 4 / multiple * multiple, quarter});
+  }
   for (const Rung& rung : ladder.rungs()) {
     const double times = rung.geometry.volume() / defaults.volume();
-    if (times != 1 && times * kLeastShare >= 1 && times <= kMostVolume) add(rung.geometry);
+    if (times * kLeastShare >= 1 && times <= kMostVolume) add(rung.geometry);
   }
   return requests;
 }
@@ -142,7 +157,8 @@ absl::Status Calibrate(const pipeline::Model& model, Governor* governor,
       for (; runs[i] < due; ++runs[i]) {
         LTX_ASSIGN_OR_RETURN(const GovernorPlan plan, governor->Weigh(sizes[i], {}, {}));
         const double left = absl::ToDoubleSeconds(end - absl::Now());
-        if (plan.demand.seconds_known && plan.demand.total_seconds() > left) break;
+        const double second = runs[i] == 0 ? plan.demand.seconds : 0;
+        if (plan.demand.seconds_known && plan.demand.total_seconds() + second > left) break;
         LTX_ASSIGN_OR_RETURN(const bool finished, run(sizes[i]));
         if (!finished) {
           spdlog::info("calibration: ends after {} clips, its time is over", clips);

@@ -91,8 +91,9 @@ struct ServerConfig {
   /// when it starts.
   int64_t memory_budget_bytes = 0;
   /// Most seconds to measure what work costs before the server is ready; 0: projections of time
-  /// start with the first requests. Nothing is measured where state_dir has it already.
-  double calibration_seconds = 2.0;
+  /// start with the first requests; -1: 2, and 40 on a GPU, where the first clip of a process alone
+  /// takes seconds and a new size a second. Nothing is measured where state_dir has it already.
+  double calibration_seconds = -1;
   ConditionConfig condition;
   /// PEM files of the server's certificate chain and key; empty: no TLS.
   std::string tls_cert;

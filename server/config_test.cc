@@ -93,6 +93,12 @@ TEST(ParseCommandLineTest, RefusesByName) {
   EXPECT_THAT(std::string(Parse({"--no-such"}).status().message()), HasSubstr("--no-such"));
   EXPECT_THAT(std::string(Parse({"--listen", "nowhere"}).status().message()),
               HasSubstr("\"nowhere\" is not HOST:PORT"));
+  for (const char* seconds : {"601", "-2", "-0.5"}) {
+    EXPECT_THAT(std::string(Parse({"--calibration-seconds", seconds}).status().message()),
+                HasSubstr("is neither -1 nor in 0..600"))
+        << seconds;
+  }
+  EXPECT_TRUE(Parse({"--calibration-seconds", "-1"}).ok());
   for (const char* listen : {":1", "host:", "host:65536", "host:-1", "host:1x", "99999"}) {
     EXPECT_THAT(std::string(Parse({"--listen", listen}).status().message()),
                 HasSubstr("HOST:PORT with a port in 0..65535"))

@@ -227,6 +227,13 @@ void KeepCosts(const std::optional<CostFile>& file, const Governor& governor) {
   if (!saved.ok()) spdlog::warn("measured costs are lost: {}", saved.ToString());
 }
 
+/// What the configuration says, or what is enough for a clip of each size of a calibration: with
+/// ltx-tiny on a CPU, with the published sizes on a GPU.
+absl::Duration CalibrationBudget(const ServerConfig& config, const Device& device) {
+  if (config.calibration_seconds >= 0) return absl::Seconds(config.calibration_seconds);
+  return absl::Seconds(device.properties().is_gpu ? 40 : 2);
+}
+
 /// What a former process has measured, or what a short calibration finds out.
 void LearnCosts(const ServerConfig& config, const pipeline::Model& model,
                 const std::optional<CostFile>& file, const std::string& scratch_dir,
@@ -243,9 +250,9 @@ void LearnCosts(const ServerConfig& config, const pipeline::Model& model,
       spdlog::warn("measured costs are of no use: {}", read.ToString());
     }
   }
-  if (config.calibration_seconds <= 0) return;
-  const absl::Status measured =
-      Calibrate(model, governor, scratch_dir, absl::Seconds(config.calibration_seconds));
+  const absl::Duration budget = CalibrationBudget(config, model.device());
+  if (budget == absl::ZeroDuration()) return;
+  const absl::Status measured = Calibrate(model, governor, scratch_dir, budget);
   if (!measured.ok()) spdlog::warn("calibration ended: {}", measured.ToString());
   KeepCosts(file, *governor);
 }

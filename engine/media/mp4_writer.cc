@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <optional>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -55,8 +56,12 @@ struct Mp4Writer::State {
   absl::Status OpenVideo();
   absl::Status OpenAudio();
   absl::Status OpenMuxer();
-  absl::Status Send(AVCodecContext* encoder, const AVStream* stream, const AVFrame* frame);
-  absl::Status EncodeAudio(absl::Span<const int16_t> pcm);
+  /// Frame, or the end if it is null; what comes out goes to `take`.
+  template <typename Take>
+  static absl::Status Encode(AVCodecContext* encoder, const AVFrame* frame, const Take& take);
+  absl::Status AddPicture(const AVFrame* frame);
+  absl::Status EncodeAudio(absl::Span<const int16_t> pcm, std::vector<PacketPtr>* packets) const;
+  absl::Status Write(const AVCodecContext& encoder, const AVStream& stream, AVPacket* packet);
 
   const Mp4Options options;
   AtomicFile file;
@@ -138,25 +143,43 @@ absl::Status Mp4Writer::State::OpenMuxer() {
   return absl::OkStatus();
 }
 
-absl::Status Mp4Writer::State::Send(AVCodecContext* encoder, const AVStream* stream,
-                                    const AVFrame* frame) {
+template <typename Take>
+absl::Status Mp4Writer::State::Encode(AVCodecContext* encoder, const AVFrame* frame,
+                                      const Take& take) {
   int error = avcodec_send_frame(encoder, frame);
   if (error < 0) return AvStatus(error, "cannot encode");
-  const PacketPtr packet(av_packet_alloc());
   while (true) {
+    PacketPtr packet(av_packet_alloc());
     error = avcodec_receive_packet(encoder, packet.get());
     if (error == AVERROR(EAGAIN) || error == AVERROR_EOF) return absl::OkStatus();
     if (error < 0) return AvStatus(error, "cannot encode");
-    packet->stream_index = stream->index;
-    // libx264 leaves the duration open; every frame lasts one tick of the encoder's time base.
-    if (encoder == video.get()) packet->duration = 1;
-    av_packet_rescale_ts(packet.get(), encoder->time_base, stream->time_base);
-    error = av_interleaved_write_frame(muxer, packet.get());
-    if (error < 0) return AvStatus(error, "cannot write the mp4");
+    LTX_RETURN_IF_ERROR(take(std::move(packet)));
   }
 }
 
-absl::Status Mp4Writer::State::EncodeAudio(absl::Span<const int16_t> pcm) {
+absl::Status Mp4Writer::State::AddPicture(const AVFrame* frame) {
+  return Encode(video.get(), frame, [this](PacketPtr packet) {
+    // libx264 leaves the duration open; every frame lasts one tick of the encoder's time base.
+    packet->duration = 1;
+    return Write(*video, *video_stream, packet.get());
+  });
+}
+
+absl::Status Mp4Writer::State::Write(const AVCodecContext& encoder, const AVStream& stream,
+                                     AVPacket* packet) {
+  packet->stream_index = stream.index;
+  av_packet_rescale_ts(packet, encoder.time_base, stream.time_base);
+  const int error = av_interleaved_write_frame(muxer, packet);
+  if (error < 0) return AvStatus(error, "cannot write the mp4");
+  return absl::OkStatus();
+}
+
+absl::Status Mp4Writer::State::EncodeAudio(absl::Span<const int16_t> pcm,
+                                           std::vector<PacketPtr>* packets) const {
+  const auto keep = [packets](PacketPtr packet) {
+    packets->push_back(std::move(packet));
+    return absl::OkStatus();
+  };
   const int64_t samples = static_cast<int64_t>(pcm.size() / 2);
   for (int64_t begin = 0; begin < samples; begin += audio->frame_size) {
     const int64_t count = std::min<int64_t>(audio->frame_size, samples - begin);
@@ -175,9 +198,9 @@ absl::Status Mp4Writer::State::EncodeAudio(absl::Span<const int16_t> pcm) {
         plane[i] = static_cast<float>(pcm[2 * (begin + i) + channel]) / 32768.0f;
       }
     }
-    LTX_RETURN_IF_ERROR(Send(audio.get(), audio_stream, frame.get()));
+    LTX_RETURN_IF_ERROR(Encode(audio.get(), frame.get(), keep));
   }
-  return Send(audio.get(), audio_stream, nullptr);
+  return Encode(audio.get(), nullptr, keep);
 }
 
 Mp4Writer::Mp4Writer(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -224,7 +247,7 @@ absl::Status Mp4Writer::AddFrames(absl::Span<const uint8_t> i420) {
                     plane_width);
       }
     }
-    LTX_RETURN_IF_ERROR(state_->Send(state_->video.get(), state_->video_stream, frame.get()));
+    LTX_RETURN_IF_ERROR(state_->AddPicture(frame.get()));
     ++state_->frames_added;
   }
   return absl::OkStatus();
@@ -236,12 +259,25 @@ absl::StatusOr<int64_t> Mp4Writer::Finish(absl::Span<const float> waveform) {
   if (waveform.size() % 2 != 0) {
     return absl::InvalidArgumentError("the waveform must have two channels");
   }
-  LTX_RETURN_IF_ERROR(state.Send(state.video.get(), state.video_stream, nullptr));
+  // Beside the last pictures, which x264 has in its lookahead: a tenth of a second for five seconds
+  // of sound. It is written behind them, so that the file is what it would be one after the other.
+  std::vector<PacketPtr> sound;
+  absl::Status sound_status;
+  std::thread sound_encoder;
   if (state.audio != nullptr) {
-    std::vector<int16_t> pcm = WaveformToPcm16(waveform);
-    pcm.resize(2 * AudioSamplesForFrames(state.frames_added, state.options.frame_rate,
-                                         state.options.audio_sample_rate));
-    LTX_RETURN_IF_ERROR(state.EncodeAudio(pcm));
+    sound_encoder = std::thread([&] {
+      std::vector<int16_t> pcm = WaveformToPcm16(waveform);
+      pcm.resize(2 * AudioSamplesForFrames(state.frames_added, state.options.frame_rate,
+                                           state.options.audio_sample_rate));
+      sound_status = state.EncodeAudio(pcm, &sound);
+    });
+  }
+  const absl::Status pictures = state.AddPicture(nullptr);
+  if (sound_encoder.joinable()) sound_encoder.join();
+  LTX_RETURN_IF_ERROR(pictures);
+  LTX_RETURN_IF_ERROR(sound_status);
+  for (const PacketPtr& packet : sound) {
+    LTX_RETURN_IF_ERROR(state.Write(*state.audio, *state.audio_stream, packet.get()));
   }
   int error = av_write_trailer(state.muxer);
   if (error < 0) return AvStatus(error, "cannot finish the mp4");

@@ -47,9 +47,10 @@ class Mp4Writer {
   /// i420 [n, H * 3/2, W], of each frame the planes Y, Cb, Cr.
   absl::Status AddFrames(absl::Span<const uint8_t> i420);
 
-  /// Encodes the sound, waveform [2, N] in [-1, 1] (empty without sound): cut, or extended by
-  /// silence, to AudioSamplesForFrames of the frames added. Then writes the trailer and puts the
-  /// file in place. Returns its size in bytes.
+  /// Encodes the frames that are still under way and, beside them on a thread of its own, the
+  /// sound, waveform [2, N] in [-1, 1] (empty without sound): cut, or extended by silence, to
+  /// AudioSamplesForFrames of the frames added. Then writes the trailer and puts the file in place.
+  /// Returns its size in bytes.
   absl::StatusOr<int64_t> Finish(absl::Span<const float> waveform);
 
  private:

@@ -53,6 +53,43 @@ void Push(std::deque<double>* values, double value, size_t most) {
   if (values->size() > most) values->pop_front();
 }
 
+/// The rising curve through (sum, seconds), in order of sums: sums that are nearly the same count
+/// as one, and where a larger sum took less, both count as one ("pool adjacent violators": Ayer et
+/// al., "An empirical distribution function for sampling with incomplete information", 1955), by
+/// the mean of their logarithms, so that one that stands out does not lift all that follow.
+std::vector<std::pair<double, double>> Rising(
+    const std::vector<std::pair<double, double>>& points) {
+  struct Pool {
+    double sum = 0;
+    double log_seconds = 0;
+    double count = 0;
+  };
+  std::vector<Pool> pools;
+  for (size_t begin = 0; begin < points.size();) {
+    Pool pool;
+    size_t end = begin;
+    for (; end < points.size() && points[end].first <= kSameSize * points[begin].first; ++end) {
+      pool.sum += points[end].first;
+      pool.log_seconds += std::log(points[end].second);
+      pool.count += 1;
+    }
+    begin = end;
+    while (!pools.empty() &&
+           pools.back().log_seconds / pools.back().count > pool.log_seconds / pool.count) {
+      pool.sum += pools.back().sum;
+      pool.log_seconds += pools.back().log_seconds;
+      pool.count += pools.back().count;
+      pools.pop_back();
+    }
+    pools.push_back(pool);
+  }
+  std::vector<std::pair<double, double>> curve;
+  for (const Pool& pool : pools) {
+    curve.emplace_back(pool.sum / pool.count, std::exp(pool.log_seconds / pool.count));
+  }
+  return curve;
+}
+
 /// What is compiled once and used again: units that differ in preparation and noise alone share it.
 CostTerms ComputationOf(const CostUnit& unit) {
   CostUnit computation;
@@ -195,20 +232,7 @@ void CostModel::Fit(Kind* kind) {
     if (sum > 0) points.emplace_back(sum, MedianOf(shape.seconds));
   }
   std::sort(points.begin(), points.end());
-  kind->bend.clear();
-  for (size_t begin = 0; begin < points.size();) {
-    size_t end = begin;
-    double sum = 0;
-    double seconds = 0;
-    for (; end < points.size() && points[end].first <= kSameSize * points[begin].first; ++end) {
-      sum += points[end].first;
-      seconds += points[end].second;
-    }
-    const auto count = static_cast<double>(end - begin);
-    const double least = kind->bend.empty() ? 0 : kind->bend.back().second;
-    kind->bend.emplace_back(sum / count, std::max(seconds / count, least));
-    begin = end;
-  }
+  kind->bend = Rising(points);
 }
 
 int CostModel::num_shapes() const {

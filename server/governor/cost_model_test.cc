@@ -92,6 +92,23 @@ TEST(CostModelTest, TimeThatIsNotLinearIsBentToTheMeasuredSizes) {
   EXPECT_NEAR(*model.Predict(Decode(6)), 2 * seconds(3), 0.1 * seconds(6));
 }
 
+TEST(CostModelTest, ASizeThatStandsOutDoesNotLiftTheOthers) {
+  CostModel model;
+  // Ten seconds a gigabyte, and one small size that takes five times as long.
+  Learn(&model, Decode(0.1), 5.0);
+  for (const double bytes : {0.2, 0.3, 0.4, 0.5, 0.6, 1.0}) {
+    Learn(&model, Decode(bytes), 10 * bytes);
+  }
+  for (const double bytes : {0.35, 0.45, 0.8}) {
+    EXPECT_NEAR(*model.Predict(Decode(bytes)), 10 * bytes, 1.2 * bytes) << bytes;
+  }
+  double before = 0;
+  for (double bytes = 0.05; bytes < 2; bytes *= 1.3) {
+    EXPECT_GE(*model.Predict(Decode(bytes)), before) << bytes;
+    before = *model.Predict(Decode(bytes));
+  }
+}
+
 /// What a unit that comes next costs besides.
 double FirstUse(const CostModel& model, const CostUnit& unit) {
   return model.PredictAll({unit}).first_use_seconds;

@@ -13,10 +13,15 @@
 namespace ltx::server {
 namespace {
 
-/// A new size of clip makes four samples; some ten sizes say what things cost now, and a fit
-/// through them takes well below a millisecond.
-constexpr size_t kPreparedSamples = 48;
+/// Of one kind. A new size of clip makes two of forwards and, where frames are decoded in parts, a
+/// dozen of the decoder; some ten sizes say what things cost now, and a fit through them takes well
+/// below a millisecond.
+constexpr size_t kPreparedSamples = 24;
 constexpr size_t kRecordedSamples = 24;
+/// A sample counts half as much as one that is so many younger: four sizes in forwards. A library
+/// loads the code of its kernels when a product first asks for it, so the first sizes of a process
+/// pay for later ones.
+constexpr double kHalfLife = 8;
 /// Of one kind; a process makes one.
 constexpr size_t kFirstSamples = 5;
 /// Misses below it are noise of the clock, in seconds.
@@ -73,7 +78,7 @@ void FirstUseModel::Add(const Sample& sample) {
     most = kFirstSamples;
   } else if (novelty.first_of_computation || novelty.preparation.products > 0 ||
              novelty.preparation.attentions > 0) {
-    samples = &prepared_;
+    samples = &prepared_[static_cast<int>(novelty.kind)];
     most = kPreparedSamples;
   }
   samples->push_back(sample);
@@ -92,12 +97,19 @@ void FirstUseModel::Fit() {
 
   std::vector<std::vector<double>> rows;
   std::vector<double> values;
-  for (const std::deque<Sample>* const samples : {&prepared_, &recorded_}) {
-    for (const Sample& sample : *samples) {
-      rows.push_back(TermsOf(sample.novelty));
-      values.push_back(sample.extra - IssueSeconds(sample.novelty, sample.steady));
+  const auto add = [&](const std::deque<Sample>& samples) {
+    for (size_t i = 0; i < samples.size(); ++i) {
+      const Sample& sample = samples[i];
+      const auto younger = static_cast<double>(samples.size() - 1 - i);
+      const double weight = std::exp2(-younger / kHalfLife);
+      std::vector<double> row = TermsOf(sample.novelty);
+      for (double& term : row) term *= weight;
+      rows.push_back(std::move(row));
+      values.push_back(weight * (sample.extra - IssueSeconds(sample.novelty, sample.steady)));
     }
-  }
+  };
+  for (const std::deque<Sample>& samples : prepared_) add(samples);
+  add(recorded_);
   prices_.assign(kPriceCount, 0.0);
   if (!rows.empty()) prices_ = NonNegativeLeastAbsolutes(rows, values, kSmallestMiss);
 
@@ -124,7 +136,7 @@ std::vector<std::vector<double>> FirstUseModel::ToNumbers() const {
                          static_cast<double>(preparation.recorded), sample.steady, sample.extra});
     }
   };
-  append(prepared_);
+  for (const std::deque<Sample>& samples : prepared_) append(samples);
   append(recorded_);
   for (const std::deque<Sample>& samples : first_) append(samples);
   return numbers;

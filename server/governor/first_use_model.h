@@ -29,7 +29,8 @@ struct Novelty {
 /// multiply-add of the trials, for each plan of attention, for each recording, and for a new
 /// computation of the kind; in the first unit of a kind, what starting took besides. One price of a
 /// thing holds for all kinds, so that a size of clip that was never made is projected by what it
-/// will prepare. Prices are fitted to the least sum of absolute misses, none negative.
+/// will prepare. Prices are fitted to the least sum of absolute misses, none negative, newer units
+/// before older ones: what has been loaded for one size makes the next one cheaper.
 ///
 /// A forward that is issued instead of replayed is bound by the host, if that takes longer than the
 /// device: max(issue, steady) - steady.
@@ -64,9 +65,9 @@ class FirstUseModel {
   double IssueSeconds(const Novelty& novelty, double steady) const;
   double PreparationSeconds(const Novelty& novelty, double steady) const;
 
-  /// Units that prepared something for good, that only recorded or issued, and first ones of a
-  /// kind: apart, so that what happens often does not drive out what happens rarely.
-  std::deque<Sample> prepared_;
+  /// Units that prepared something for good, by kind, that only recorded or issued, and first ones
+  /// of a kind: apart, so that what happens often does not drive out what happens rarely.
+  std::array<std::deque<Sample>, kCostKindCount> prepared_;
   std::deque<Sample> recorded_;
   std::array<std::deque<Sample>, kCostKindCount> first_;
 

@@ -306,6 +306,8 @@ TEST(GovernorStartTest, CalibratesOnceAndRemembers) {
     auto server = ServerProcess::Start(flags);
     ASSERT_TRUE(server.ok()) << server.status();
     EXPECT_EQ((*server)->CountLogLines(" clips in ") + (*server)->CountLogLines("ends after"), 1);
+    // A quarter of the default length, or the shortest that there is.
+    EXPECT_GE((*server)->CountLogLines("starts: distilled 256x192x17,"), 1);
     const auto client = client::VideoClient::Connect((*server)->address(), kLimit).value();
     const auto plan = client->Plan(Clip(96, 96, 17));
     ASSERT_TRUE(plan.ok()) << plan.status();
