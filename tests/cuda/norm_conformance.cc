@@ -1,6 +1,5 @@
 #include <array>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -42,23 +41,33 @@ class Norms : public ConformanceTest {
   }
 };
 
-TEST_F(Norms, Interleaved) {
-  for (const DType dtype : kFloats) {
-    // The tower's own numbers, the most parts that a launch takes, and what is done in steps: more
-    // of them, and other widths.
-    for (const auto& [parts, shape] : std::vector<std::pair<int, Shape>>{{49, {1, 7, 3840}},
-                                                                         {3, {2, 5, 256}},
-                                                                         {64, {1, 40, 512}},
-                                                                         {2, {1, 0, 256}},
-                                                                         {70, {1, 3, 256}},
-                                                                         {5, {1, 9, 33}}}) {
-      std::vector<Operand> operands;
-      for (int i = 0; i < parts; ++i) operands.push_back(Normal(shape, dtype, 0.5f + 0.1f * i));
-      Check(absl::StrCat("NormInterleave ", parts, " of ", Describe(shape, dtype)), operands,
-            RowBound(dtype), [](Device& d, Operands t) { return d.NormInterleave(t, 1e-6f); });
-    }
-  }
+struct InterleaveCase {
+  const char* name;
+  int parts;
+  Shape shape;
+};
+
+using Interleaving = ConformanceCases<InterleaveCase>;
+
+TEST_P(Interleaving, IsTheCpus) {
+  const InterleaveCase& c = the_case();
+  std::vector<Operand> operands;
+  for (int i = 0; i < c.parts; ++i) operands.push_back(Normal(c.shape, dtype(), 0.5f + 0.1f * i));
+  Check(absl::StrCat("NormInterleave ", c.parts, " of ", Describe(c.shape, dtype())), operands,
+        RowBound(dtype()), [](Device& d, Operands t) { return d.NormInterleave(t, 1e-6f); });
 }
+
+INSTANTIATE_TEST_SUITE_P(
+    Cases, Interleaving,
+    ::testing::Combine(::testing::Values(InterleaveCase{"the_towers", 49, {1, 7, 3840}},
+                                         InterleaveCase{"few_parts", 3, {2, 5, 256}},
+                                         InterleaveCase{"most_parts", 64, {1, 40, 512}},
+                                         InterleaveCase{"no_rows", 2, {1, 0, 256}},
+                                         // Done in steps.
+                                         InterleaveCase{"too_many_parts", 70, {1, 3, 256}},
+                                         InterleaveCase{"odd_width", 5, {1, 9, 33}}),
+                       ::testing::ValuesIn(kFloats)),
+    Interleaving::Name);
 
 TEST_F(Norms, Rms) {
   for (const DType dtype : kFloats) {
