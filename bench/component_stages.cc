@@ -17,6 +17,7 @@
 #include "engine/checkpoint/weight_set.h"
 #include "engine/text/embeddings_connector.h"
 #include "engine/text/feature_extractor.h"
+#include "engine/text/feature_rows.h"
 #include "engine/text/gemma_assets.h"
 #include "engine/text/prompt_encoder.h"
 #include "engine/text/text_tower.h"
@@ -94,11 +95,17 @@ absl::StatusOr<PrepareFunction> LoadTextTower(Device& device, const ModelSet& fi
       text::TextTower::Load(
           files.gemma, WeightLoader(&device, &weights, options.dtype, MemoryOwner::kWeightsText)));
   const auto tower = std::make_shared<const text::TextTower>(std::move(loaded));
-  return [tower](const StageSize& size) -> absl::StatusOr<PreparedRun> {
+  return [tower, &device, form = files.text_projection.feature_extractor.form](
+             const StageSize& size) -> absl::StatusOr<PreparedRun> {
     PreparedRun prepared;
     prepared.size = {{"text_tokens", size.text_tokens}};
-    prepared.run = [tower, ids = RandomIds(size.text_tokens, tower->config().vocab_size)] {
-      return tower->Forward(ids, /*first_position=*/0);
+    prepared.run = [tower, &device, form,
+                    ids = RandomIds(size.text_tokens, tower->config().vocab_size)]() -> Results {
+      text::FeatureRows states(&device, form, tower->num_states());
+      LTX_RETURN_IF_ERROR(tower->Forward(ids, /*first_position=*/0,
+                                         [&](const Tensor& state) { return states.Add(state); }));
+      LTX_ASSIGN_OR_RETURN(Tensor rows, states.Take());
+      return std::vector<Tensor>{std::move(rows)};
     };
     return prepared;
   };
@@ -119,17 +126,15 @@ absl::StatusOr<PrepareFunction> LoadCaptionProjection(Device& device, const Mode
           dtype = options.dtype](const StageSize& size) -> absl::StatusOr<PreparedRun> {
     PreparedRun prepared;
     prepared.size = {{"text_tokens", size.text_tokens}, {"states", states}};
-    // All states hold the same, each in memory of its own, as they come from a tower.
+    // As a tower leaves them, but all states are the same.
     LTX_ASSIGN_OR_RETURN(const Tensor state,
                          RandomTensor(device, {1, size.text_tokens, width}, dtype, 4));
-    std::vector<Tensor> all = {state};
-    while (static_cast<int64_t>(all.size()) < states) {
-      LTX_ASSIGN_OR_RETURN(all.emplace_back(),
-                           CopyForOwner(device, state, MemoryOwner::kActivations));
-    }
-    prepared.run = [extractor, all = std::move(all)]() -> Results {
+    text::FeatureRows collected = extractor->StartRows();
+    for (int64_t i = 0; i < states; ++i) LTX_RETURN_IF_ERROR(collected.Add(state));
+    LTX_ASSIGN_OR_RETURN(const Tensor rows, collected.Take());
+    prepared.run = [extractor, rows]() -> Results {
       LTX_ASSIGN_OR_RETURN(const text::FeatureExtractor::Features features,
-                           extractor->Forward(all));
+                           extractor->Project(rows));
       return std::vector<Tensor>{features.video, features.audio};
     };
     return prepared;

@@ -22,8 +22,8 @@ using ComponentLoader = absl::StatusOr<PrepareFunction> (*)(Device& device,
 
 /// By stage name:
 ///   dit                 one forward of the transformer
-///   text_tower          token ids to hidden states
-///   caption_projection  hidden states to features of both streams
+///   text_tower          token ids to normalised hidden states, side by side
+///   caption_projection  these to features of both streams
 ///   connectors          features to contexts, both streams
 ///   text                the three of them
 ///   video_decode        latent to frames

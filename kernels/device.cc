@@ -31,15 +31,6 @@ class OneByOne final : public Uploads {
 
 std::unique_ptr<Uploads> Device::StartUploads() { return std::make_unique<OneByOne>(this); }
 
-absl::StatusOr<Tensor> Device::NormInterleave(absl::Span<const Tensor> parts, float epsilon) {
-  std::vector<Tensor> normalized;
-  for (const Tensor& part : parts) {
-    LTX_ASSIGN_OR_RETURN(Tensor one, RmsNorm(part, Tensor(), epsilon));
-    normalized.push_back(std::move(one));
-  }
-  return Interleave(normalized);
-}
-
 absl::StatusOr<Tensor> Device::NormConv(Tensor x, const ConvWeight& weight,
                                         const ConvOptions& options, const NormConvOptions& around) {
   if (around.into.defined()) {

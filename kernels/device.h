@@ -161,6 +161,9 @@ class Device {
   virtual absl::StatusOr<Tensor> RmsNorm(const Tensor& x, const Tensor& weight, float epsilon,
                                          bool one_plus_weight = false,
                                          Activation activation = Activation::kNone) = 0;
+  /// RmsNorm of x [..., D] without a weight, into *columns [..., D]: for rows that are put together
+  /// part by part.
+  virtual absl::Status RmsNormInto(const Tensor& x, float epsilon, Columns* columns) = 0;
   /// LayerNorm(x) * (1 + scale) + shift per token, mean subtracted, no affine; x [B, N, D].
   virtual absl::StatusOr<Tensor> LayerNormModulate(const Tensor& x, float epsilon,
                                                    const RowVectors& scale,
@@ -248,8 +251,6 @@ class Device {
                                             absl::Span<const int32_t> indices) = 0;
   /// L tensors [..., D] -> [..., D * L], element-major: out[..., d * L + l] = x_l[..., d].
   virtual absl::StatusOr<Tensor> Interleave(absl::Span<const Tensor> parts) = 0;
-  /// Interleave of the RmsNorm of every part, without weights.
-  virtual absl::StatusOr<Tensor> NormInterleave(absl::Span<const Tensor> parts, float epsilon);
   /// [B, T, H, W, C p1 p2 p3] -> [B, T p1, H p2, W p3, C], input channel
   /// ((c p1 + i1) p2 + i2) p3 + i3; `drop_first_frame` leaves out output frame 0.
   virtual absl::StatusOr<Tensor> DepthToSpace(const Tensor& x, const std::array<int, 3>& factors,

@@ -53,6 +53,16 @@ absl::Status CheckModulation(absl::string_view operation, const Tensor& x, const
   return CheckRowVectors(operation, x, shift);
 }
 
+absl::Status CheckRmsNormInto(const Tensor& x, const Columns& columns) {
+  constexpr absl::string_view kName = "RmsNormInto";
+  LTX_RETURN_IF_ERROR(CheckFloat(kName, x, 1));
+  LTX_RETURN_IF_ERROR(CheckColumns(kName, columns));
+  if (columns.tensor.dtype() == x.dtype() && columns.shape() == x.shape()) return absl::OkStatus();
+  return OperandError(
+      kName, absl::StrCat("x does not fit ", columns.width, " columns from ", columns.begin),
+      {&x, &columns.tensor});
+}
+
 absl::Status CheckResidualNorm(const Tensor& state, const ResidualUpdate& update,
                                absl::Span<const NormReading> readings) {
   constexpr absl::string_view kName = "ResidualNorm";

@@ -13,6 +13,7 @@ namespace ltx {
 /// Operands of the modulating norms.
 absl::Status CheckModulation(absl::string_view operation, const Tensor& x, const RowVectors& scale,
                              const RowVectors& shift);
+absl::Status CheckRmsNormInto(const Tensor& x, const Columns& columns);
 absl::Status CheckResidualNorm(const Tensor& state, const ResidualUpdate& update,
                                absl::Span<const NormReading> readings);
 absl::Status CheckGroupNorm(const Tensor& x, const Tensor& weight, const Tensor& bias,

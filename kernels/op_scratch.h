@@ -68,14 +68,6 @@ struct GroupNormSize {
   DType dtype = DType::kF32;
 };
 
-struct NormInterleaveSize {
-  int64_t parts = 0;
-  /// Of each part.
-  int64_t rows = 0;
-  int64_t width = 0;
-  DType dtype = DType::kF32;
-};
-
 /// What the first use of an operation prepares. Operations of one key share it.
 struct FirstUse {
   uint64_t key = 0;
@@ -98,10 +90,6 @@ class OpScratch {
   }
   virtual int64_t Attention(const AttentionSize& size) const = 0;
   virtual int64_t GroupNorm(const GroupNormSize& size) const = 0;
-  /// Of Device::NormInterleave; none where the device does the single operations.
-  virtual std::optional<int64_t> NormInterleave(const NormInterleaveSize& /*size*/) const {
-    return std::nullopt;
-  }
 
   /// What such an operation would prepare if it came now: nothing once it has been there.
   virtual FirstUse FirstUseOf(const LinearSize& /*size*/) const { return {}; }

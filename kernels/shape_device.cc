@@ -348,6 +348,12 @@ absl::Status ShapeDevice::HeadGate(Tensor* /*x*/, const Columns& /*logits*/) {
   return absl::OkStatus();
 }
 
+absl::Status ShapeDevice::RmsNormInto(const Tensor& x, float /*epsilon*/, Columns* /*columns*/) {
+  ++work_.operations;
+  work_.bytes += static_cast<double>(x.num_bytes());
+  return absl::OkStatus();
+}
+
 // --- Results like their first operand ---------------------------------------------------------
 
 absl::StatusOr<Tensor> ShapeDevice::RmsNorm(const Tensor& x, const Tensor&, float, bool,
@@ -473,18 +479,6 @@ absl::StatusOr<Tensor> ShapeDevice::GatherRows(const Tensor& table,
 absl::StatusOr<Tensor> ShapeDevice::Interleave(absl::Span<const Tensor> parts) {
   LTX_ASSIGN_OR_RETURN(const Shape shape, InterleaveShape(parts));
   return Result(shape, parts[0].dtype());
-}
-
-absl::StatusOr<Tensor> ShapeDevice::NormInterleave(absl::Span<const Tensor> parts, float epsilon) {
-  LTX_ASSIGN_OR_RETURN(const Shape shape, InterleaveShape(parts));
-  NormInterleaveSize size;
-  size.parts = static_cast<int64_t>(parts.size());
-  size.rows = parts[0].shape().num_rows();
-  size.width = parts[0].dim(-1);
-  size.dtype = parts[0].dtype();
-  const std::optional<int64_t> scratch = op_scratch().NormInterleave(size);
-  if (!scratch.has_value()) return Device::NormInterleave(parts, epsilon);
-  return Result(shape, size.dtype, *scratch);
 }
 
 absl::StatusOr<Tensor> ShapeDevice::DepthToSpace(const Tensor& x, const std::array<int, 3>& factors,

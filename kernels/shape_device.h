@@ -100,6 +100,7 @@ class ShapeDevice : public Device {
 
   absl::StatusOr<Tensor> RmsNorm(const Tensor& x, const Tensor& weight, float epsilon,
                                  bool one_plus_weight, Activation activation) override;
+  absl::Status RmsNormInto(const Tensor& x, float epsilon, Columns* columns) override;
   absl::StatusOr<Tensor> LayerNormModulate(const Tensor& x, float epsilon, const RowVectors& scale,
                                            const RowVectors& shift) override;
   absl::StatusOr<Tensor> Modulate(const Tensor& x, const RowVectors& scale, const RowVectors& shift,
@@ -145,7 +146,6 @@ class ShapeDevice : public Device {
   absl::StatusOr<Tensor> GatherRows(const Tensor& table,
                                     absl::Span<const int32_t> indices) override;
   absl::StatusOr<Tensor> Interleave(absl::Span<const Tensor> parts) override;
-  absl::StatusOr<Tensor> NormInterleave(absl::Span<const Tensor> parts, float epsilon) override;
   absl::StatusOr<Tensor> DepthToSpace(const Tensor& x, const std::array<int, 3>& factors,
                                       bool drop_first_frame) override;
   absl::StatusOr<Tensor> UpsampleNearest2x(const Tensor& x) override;

@@ -109,6 +109,13 @@ TEST_P(ShapeDeviceTest, NormsAndElementwise) {
   const Shape c = {24};
   ExpectSame(Of({x, c}, t, [](Device& d, Operands o) { return d.RmsNorm(o[0], o[1], 1e-6f); }),
              "RmsNorm");
+  ExpectSame(Of({x, {2, 5, 72}}, t,
+                [](Device& d, Operands o) -> absl::StatusOr<Tensor> {
+                  Columns columns(o[1], 24, 24);
+                  if (auto done = d.RmsNormInto(o[0], 1e-6f, &columns); !done.ok()) return done;
+                  return o[1];
+                }),
+             "RmsNormInto");
   const auto rows = [](const Tensor& tensor) { return RowVectors{tensor, Tensor(), 0}; };
   const Shape vectors = {1, 24};
   ExpectSame(Of({x, vectors}, t,

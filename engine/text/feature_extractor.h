@@ -4,16 +4,16 @@
 #include <cstdint>
 
 #include "absl/status/statusor.h"
-#include "absl/types/span.h"
 #include "engine/checkpoint/text_config.h"
 #include "engine/checkpoint/weight_loader.h"
+#include "engine/text/feature_rows.h"
 #include "kernels/device.h"
 
 namespace ltx::text {
 
 /// Turns all hidden states of a prompt into one feature row per token and stream (reference:
-/// feature_extractor.py). Every state is normalised, the states are laid side by side with the
-/// state index fastest, and linear maps bring the result to the width of each stream.
+/// feature_extractor.py): linear maps bring the normalised states, side by side, to the width of
+/// each stream.
 class FeatureExtractor {
  public:
   struct Features {
@@ -26,24 +26,17 @@ class FeatureExtractor {
                                                int64_t hidden_size, int64_t num_states,
                                                const checkpoint::WeightLoader& loader);
 
-  /// `states` [1, n, hidden_size], a prompt's own tokens without padding, in the tower's order.
-  absl::StatusOr<Features> Forward(absl::Span<const Tensor> states) const;
-
-  /// The two halves of Forward. Normalize gives [1, n, hidden_size * num_states]: form v2 scales
-  /// each token of each state to unit mean square (the factor of each stream is in its weights);
-  /// form v1 subtracts a state's mean over all tokens and divides by an eighth of its range.
-  absl::StatusOr<Tensor> Normalize(absl::Span<const Tensor> states) const;
-  absl::StatusOr<Features> Project(const Tensor& normalized) const;
+  /// For the hidden states of a prompt.
+  FeatureRows StartRows() const { return {device_, form_, num_states_}; }
+  /// Of rows [1, n, num_states * hidden_size] in the layout of FeatureRows.
+  absl::StatusOr<Features> Project(const Tensor& rows) const;
 
  private:
-  FeatureExtractor(const checkpoint::FeatureExtractorConfig& config, int64_t hidden_size,
-                   int64_t num_states, Device* device)
-      : config_(config), hidden_size_(hidden_size), num_states_(num_states), device_(device) {}
+  FeatureExtractor(checkpoint::FeatureExtractorConfig::Form form, int64_t num_states,
+                   Device* device)
+      : form_(form), num_states_(num_states), device_(device) {}
 
-  absl::StatusOr<Tensor> CenterAndScale(const Tensor& state) const;
-
-  checkpoint::FeatureExtractorConfig config_;
-  int64_t hidden_size_;
+  checkpoint::FeatureExtractorConfig::Form form_;
   int64_t num_states_;
   Device* device_;
   LinearWeight video_;

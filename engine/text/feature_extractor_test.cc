@@ -36,9 +36,16 @@ class FeatureExtractorTest : public ::testing::Test {
     EXPECT_TRUE(tensor.ok());
     return *tensor;
   }
-  std::vector<float> Values(const absl::StatusOr<Tensor>& tensor) {
-    EXPECT_TRUE(tensor.ok()) << tensor.status();
-    const auto values = ToFloats(*device_, *tensor);
+  static absl::StatusOr<FeatureExtractor::Features> Project(const FeatureExtractor& extractor,
+                                                            const std::vector<Tensor>& states) {
+    FeatureRows rows = extractor.StartRows();
+    for (const Tensor& state : states) EXPECT_TRUE(rows.Add(state).ok());
+    const auto taken = rows.Take();
+    EXPECT_TRUE(taken.ok()) << taken.status();
+    return extractor.Project(*taken);
+  }
+  std::vector<float> Values(const Tensor& tensor) {
+    const auto values = ToFloats(*device_, tensor);
     EXPECT_TRUE(values.ok());
     return *values;
   }
@@ -67,16 +74,13 @@ SafetensorsWriter WeightsV2() {
   return writer;
 }
 
-TEST_F(FeatureExtractorTest, NormalisesTokensAndPutsTheStateIndexLast) {
+TEST_F(FeatureExtractorTest, WeightsHaveTheStateIndexLast) {
   const auto extractor = Load(WeightsV2(), FormV2());
   ASSERT_TRUE(extractor.ok()) << extractor.status();
   // Root mean squares: 5 / sqrt(2) and 1.
-  const std::vector<Tensor> states = {State({3, 4}), State({1, -1})};
-  const float a = 3.0f / 5.0f * std::sqrt(2.0f), b = 4.0f / 5.0f * std::sqrt(2.0f);
-  EXPECT_THAT(Values(extractor->Normalize(states)),
-              Pointwise(FloatNear(1e-5f), std::vector<float>{a, 1, b, -1}));
-  const auto features = extractor->Forward(states);
+  const auto features = Project(*extractor, {State({3, 4}), State({1, -1})});
   ASSERT_TRUE(features.ok()) << features.status();
+  const float a = 3.0f / 5.0f * std::sqrt(2.0f), b = 4.0f / 5.0f * std::sqrt(2.0f);
   // sqrt(width / hidden size): sqrt(2) for video, sqrt(1 / 2) for audio.
   const float up = std::sqrt(2.0f), down = std::sqrt(0.5f);
   EXPECT_THAT(Values(features->video),
@@ -85,30 +89,26 @@ TEST_F(FeatureExtractorTest, NormalisesTokensAndPutsTheStateIndexLast) {
               Pointwise(FloatNear(1e-5f), std::vector<float>{(a + b) * down - 1}));
 }
 
-TEST_F(FeatureExtractorTest, FirstFormCentresWholeStates) {
+TEST_F(FeatureExtractorTest, FirstFormHasOneMapForBothStreams) {
   SafetensorsWriter writer;
   writer.Floats("text_embedding_projection.aggregate_embed.weight", {2, 4},
                 {1, 0, 0, 0, 0, 1, 0, 0});
   const auto extractor = Load(writer, FeatureExtractorConfig());
   ASSERT_TRUE(extractor.ok()) << extractor.status();
-  // Means 2 and 0, ranges 4 and 8.
-  const std::vector<Tensor> states = {State({0, 1, 3, 4}), State({-4, 4, 2, -2})};
-  const auto features = extractor->Forward(states);
+  // Means 2 and 0, ranges 4 and 8; the first two columns are those of channel 0 in both states.
+  const auto features = Project(*extractor, {State({0, 1, 3, 4}), State({-4, 4, 2, -2})});
   ASSERT_TRUE(features.ok()) << features.status();
   const std::vector<float> expected = {8.0f * -2 / 4, 8.0f * -4 / 8, 8.0f * 1 / 4, 8.0f * 2 / 8};
   EXPECT_THAT(Values(features->video), Pointwise(FloatNear(1e-4f), expected));
   EXPECT_THAT(Values(features->audio), Pointwise(FloatNear(1e-4f), expected));
 }
 
-TEST_F(FeatureExtractorTest, EqualValuesStayFinite) {
-  SafetensorsWriter writer;
-  writer.Floats("text_embedding_projection.aggregate_embed.weight", {2, 4},
-                {1, 0, 0, 0, 0, 1, 0, 0});
-  const auto extractor = Load(writer, FeatureExtractorConfig());
-  ASSERT_TRUE(extractor.ok());
-  const auto features = extractor->Forward({State({0, 0}), State({0, 0})});
-  ASSERT_TRUE(features.ok());
-  EXPECT_THAT(Values(features->video), Pointwise(FloatNear(1e-6f), std::vector<float>{0, 0}));
+TEST_F(FeatureExtractorTest, HoldsItsWeightsOnly) {
+  const auto extractor = Load(WeightsV2(), FormV2());
+  ASSERT_TRUE(extractor.ok()) << extractor.status();
+  const MemoryLedger::Snapshot loaded = device_->ledger().Read();
+  EXPECT_EQ(loaded.by_owner[static_cast<int>(MemoryOwner::kWeightsText)].live_bytes,
+            loaded.total.live_bytes);
 }
 
 TEST_F(FeatureExtractorTest, NamesWhatDoesNotFit) {
@@ -122,7 +122,7 @@ TEST_F(FeatureExtractorTest, NamesWhatDoesNotFit) {
   EXPECT_THAT(status.message(), HasSubstr("aggregate_embed.weight"));
   const auto extractor = Load(WeightsV2(), FormV2());
   ASSERT_TRUE(extractor.ok());
-  EXPECT_EQ(extractor->Normalize({State({1, 2})}).status().code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(extractor->Project(State({1, 2})).status().code(), absl::StatusCode::kInternal);
 }
 
 }  // namespace

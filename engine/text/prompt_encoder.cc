@@ -5,6 +5,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "engine/text/feature_rows.h"
 #include "kernels/status_macros.h"
 
 namespace ltx::text {
@@ -105,11 +106,16 @@ absl::StatusOr<PromptContexts> PromptEncoder::EncodeTokens(const TokenizedPrompt
   contexts.num_tokens = static_cast<int64_t>(prompt.ids.size());
   contexts.dropped_tokens = prompt.dropped_tokens;
   // The row is padded on the left, so the prompt's positions are the last ones.
-  LTX_ASSIGN_OR_RETURN(std::vector<Tensor> states,
-                       tower_.Forward(prompt.ids, length - contexts.num_tokens));
-  if (observer) observer("last_hidden_valid", states.back());
-  LTX_ASSIGN_OR_RETURN(const FeatureExtractor::Features features, extractor_.Forward(states));
-  states.clear();
+  FeatureRows states = extractor_.StartRows();
+  int64_t left = tower_.num_states();
+  LTX_RETURN_IF_ERROR(
+      tower_.Forward(prompt.ids, length - contexts.num_tokens, [&](const Tensor& state) {
+        if (--left == 0 && observer) observer("last_hidden_valid", state);
+        return states.Add(state);
+      }));
+  LTX_ASSIGN_OR_RETURN(Tensor rows, states.Take());
+  LTX_ASSIGN_OR_RETURN(const FeatureExtractor::Features features, extractor_.Project(rows));
+  rows = Tensor();
   if (observer) {
     observer("video_features_valid", features.video);
     observer("audio_features_valid", features.audio);

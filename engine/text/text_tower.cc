@@ -48,7 +48,7 @@ std::vector<float> InverseFrequencies(const GemmaRope& rope, int64_t head_dim) {
 
 }  // namespace
 
-absl::StatusOr<TextTower> TextTower::Load(const GemmaConfig& config, WeightLoader loader) {
+absl::StatusOr<TextTower> TextTower::Load(const GemmaConfig& config, const WeightLoader& loader) {
   TextTower tower(config, &loader.device());
   tower.dtype_ = loader.compute_dtype();
   const float scale = std::sqrt(static_cast<float>(config.hidden_size));
@@ -242,20 +242,17 @@ absl::StatusOr<TextTower::RopeTables> TextTower::BuildRopes(int64_t first_positi
   return rope;
 }
 
-absl::StatusOr<std::vector<Tensor>> TextTower::Forward(absl::Span<const int32_t> ids,
-                                                       int64_t first_position,
-                                                       const StageObserver& observer) const {
+absl::Status TextTower::Forward(absl::Span<const int32_t> ids, int64_t first_position,
+                                StateReader read, const StageObserver& observer) const {
   LTX_ASSIGN_OR_RETURN(const RopeTables rope,
                        BuildRopes(first_position, static_cast<int64_t>(ids.size())));
   LTX_ASSIGN_OR_RETURN(Tensor x, Embed(ids));
-  std::vector<Tensor> states = {x};
   for (size_t i = 0; i < layers_.size(); ++i) {
+    LTX_RETURN_IF_ERROR(read(x));
     LTX_ASSIGN_OR_RETURN(x, RunLayer(i, std::move(x), rope, observer, nullptr));
-    if (i + 1 < layers_.size()) states.push_back(x);
   }
-  LTX_ASSIGN_OR_RETURN(Tensor last, Norm(x, final_norm_));
-  states.push_back(std::move(last));
-  return states;
+  LTX_ASSIGN_OR_RETURN(x, Norm(x, final_norm_));
+  return read(x);
 }
 
 KeyValueCache TextTower::MakeCache(int64_t capacity) const {

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "engine/checkpoint/text_config.h"
@@ -27,16 +29,19 @@ class TextTower {
   /// `model.` or `model.language_model.` (Gemma 4). NOT_FOUND or INVALID_ARGUMENT names the tensor
   /// that is missing, has another shape than the config says, or that the config has no use for.
   static absl::StatusOr<TextTower> Load(const checkpoint::GemmaConfig& config,
-                                        checkpoint::WeightLoader loader);
+                                        const checkpoint::WeightLoader& loader);
 
-  /// The hidden states of a prompt: num_layers + 1 tensors [1, n, hidden_size], first the scaled
-  /// embedding, then each layer's output, the last one after the final norm (and not before it).
-  /// `ids` are the n tokens without padding; `first_position` is where they start in the padded
-  /// row. INVALID_ARGUMENT for an id outside of the vocabulary.
+  /// Is given one hidden state after the other; a failure ends the run.
+  using StateReader = absl::FunctionRef<absl::Status(const Tensor& state)>;
+
+  /// Reads a prompt and hands over its num_states() hidden states [1, n, hidden_size], each as soon
+  /// as it is there: first the scaled embedding, then each layer's output, the last one after the
+  /// final norm (and not before it). `ids` are the n tokens without padding; `first_position` is
+  /// where they start in the padded row. INVALID_ARGUMENT for an id outside of the vocabulary.
   ///
   /// Stages: "layer<i>.attn_out" [1, n, hidden_size], after the output projection.
-  absl::StatusOr<std::vector<Tensor>> Forward(absl::Span<const int32_t> ids, int64_t first_position,
-                                              const StageObserver& observer = {}) const;
+  absl::Status Forward(absl::Span<const int32_t> ids, int64_t first_position, StateReader read,
+                       const StageObserver& observer = {}) const;
 
   /// For a text of at most `capacity` tokens that is read on.
   KeyValueCache MakeCache(int64_t capacity) const;

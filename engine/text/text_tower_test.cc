@@ -51,12 +51,21 @@ class TextTowerTest : public ::testing::TestWithParam<GemmaFamily> {
     return *std::move(tower);
   }
 
+  static std::vector<Tensor> States(const TextTower& tower, const std::vector<int32_t>& ids,
+                                    int64_t first_position = 0) {
+    std::vector<Tensor> states;
+    const absl::Status status = tower.Forward(ids, first_position, [&](const Tensor& state) {
+      states.push_back(state);
+      return absl::OkStatus();
+    });
+    EXPECT_TRUE(status.ok()) << status;
+    return states;
+  }
   /// State `index` of the token `row`.
   std::vector<float> Row(const TextTower& tower, const std::vector<int32_t>& ids, size_t index,
                          int64_t row, int64_t first_position = 0) {
-    const auto states = tower.Forward(ids, first_position);
-    EXPECT_TRUE(states.ok()) << states.status();
-    const auto values = ToFloats(*device_, (*states)[index]);
+    const std::vector<Tensor> states = States(tower, ids, first_position);
+    const auto values = ToFloats(*device_, states.at(index));
     EXPECT_TRUE(values.ok());
     return {values->begin() + row * 8, values->begin() + (row + 1) * 8};
   }
@@ -68,11 +77,10 @@ class TextTowerTest : public ::testing::TestWithParam<GemmaFamily> {
 TEST_P(TextTowerTest, StatesStartWithTheScaledEmbedding) {
   const SafetensorsWriter writer = Writer();
   const TextTower tower = LoadOk(writer);
-  const auto states = tower.Forward({2, 5, 6}, 10);
-  ASSERT_TRUE(states.ok()) << states.status();
-  ASSERT_EQ(states->size(), 3u);
+  const std::vector<Tensor> states = States(tower, {2, 5, 6}, 10);
+  ASSERT_EQ(states.size(), 3u);
   EXPECT_EQ(tower.num_states(), 3);
-  for (const Tensor& state : *states) EXPECT_EQ(state.shape(), Shape({1, 3, 8}));
+  for (const Tensor& state : states) EXPECT_EQ(state.shape(), Shape({1, 3, 8}));
   WeightLoader loader(device_.get(), &weights_, DType::kF32, MemoryOwner::kWeightsText);
   auto table =
       loader.GetHost(std::string(DefaultPrefix(GetParam())) + "embed_tokens.weight", {24, 8});
@@ -80,6 +88,30 @@ TEST_P(TextTowerTest, StatesStartWithTheScaledEmbedding) {
   std::vector<float> expected(table->begin() + 5 * 8, table->begin() + 6 * 8);
   for (float& value : expected) value *= std::sqrt(8.0f);
   EXPECT_THAT(Row(tower, {2, 5, 6}, 0, 1), Pointwise(FloatNear(1e-6f), expected));
+}
+
+TEST_P(TextTowerTest, StatesAreHandedOverOneByOneAndNotKept) {
+  const TextTower tower = LoadOk(Writer());
+  const int64_t loaded = device_->ledger().Read().total.live_bytes;
+  int64_t before = 0;
+  const std::vector<int32_t> ids(64, 5);
+  int read = 0;
+  const absl::Status whole = tower.Forward(ids, 0, [&](const Tensor& state) {
+    const int64_t live = device_->ledger().Read().total.live_bytes;
+    if (read++ == 0) before = live;
+    EXPECT_EQ(live, before) << "state " << read << " of " << state.num_bytes() << " bytes";
+    return absl::OkStatus();
+  });
+  ASSERT_TRUE(whole.ok()) << whole;
+  EXPECT_EQ(read, 3);
+  EXPECT_EQ(device_->ledger().Read().total.live_bytes, loaded);
+  // A reader that fails ends the run.
+  read = 0;
+  const absl::Status failed = tower.Forward(ids, 0, [&](const Tensor&) {
+    return ++read == 2 ? absl::DataLossError("second state") : absl::OkStatus();
+  });
+  EXPECT_EQ(failed, absl::DataLossError("second state"));
+  EXPECT_EQ(read, 2);
 }
 
 TEST_P(TextTowerTest, LaterTokensDoNotChangeEarlierOnes) {
@@ -167,7 +199,8 @@ TEST_P(TextTowerTest, CachedTokensAcrossBlocksOfTheCache) {
 TEST_P(TextTowerTest, RefusesTokensOutsideOfTheTable) {
   const TextTower tower = LoadOk(Writer());
   for (const int32_t id : {-1, 24}) {
-    const absl::Status status = tower.Forward({2, id}, 0).status();
+    const absl::Status status =
+        tower.Forward({2, id}, 0, [](const Tensor&) { return absl::OkStatus(); });
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
     EXPECT_THAT(status.message(), HasSubstr(std::to_string(id)));
   }
@@ -210,11 +243,10 @@ TEST_P(TextTowerTest, SoftCapsLogitsOfGemma4) {
   config["text_config"]["final_logit_softcapping"] = 0.01;
   auto tower = Load(Writer(), config);
   ASSERT_TRUE(tower.ok()) << tower.status();
-  const auto states = tower->Forward({2, 5}, 0);
-  ASSERT_TRUE(states.ok());
+  const std::vector<Tensor> states = States(*tower, {2, 5});
   const auto head = tower->PrepareLogitHead();
   ASSERT_TRUE(head.ok()) << head.status();
-  const auto logits = tower->Logits(states->back(), *head);
+  const auto logits = tower->Logits(states.back(), *head);
   ASSERT_TRUE(logits.ok()) << logits.status();
   EXPECT_EQ(logits->shape(), Shape({1, 2, 24}));
   const auto values = ToFloats(*device_, *logits);

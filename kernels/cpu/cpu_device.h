@@ -59,6 +59,7 @@ class CpuDevice final : public Device {
   // norm.cc
   absl::StatusOr<Tensor> RmsNorm(const Tensor& x, const Tensor& weight, float epsilon,
                                  bool one_plus_weight, Activation activation) override;
+  absl::Status RmsNormInto(const Tensor& x, float epsilon, Columns* columns) override;
   absl::StatusOr<Tensor> LayerNormModulate(const Tensor& x, float epsilon, const RowVectors& scale,
                                            const RowVectors& shift) override;
   absl::StatusOr<Tensor> Modulate(const Tensor& x, const RowVectors& scale, const RowVectors& shift,

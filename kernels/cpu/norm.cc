@@ -77,6 +77,30 @@ void ModulateRows(int threads, const Tensor& x, const Tensor& y, const RowVector
   });
 }
 
+/// y = act(x * rsqrt(mean of x^2 + epsilon) * (base + weight)) row by row; without a weight that
+/// factor is 1.
+void RmsNormRows(int threads, const Tensor& x, const Tensor& weight, float base, float epsilon,
+                 Activation activation, const Columns& y) {
+  const int64_t width = x.dim(-1);
+  const Vec base_lanes = Broadcast(base);
+  DispatchFloat(x.dtype(), [&](auto element) {
+    using T = decltype(element);
+    const T* weights = weight.data<T>();
+    DispatchActivation(activation, [&](auto activate) {
+      ForEachRow(threads, GrainOf(activation), x, [&](int64_t row) {
+        const T* source = x.data<T>() + row * width;
+        T* target = y.data<T>() + row * y.pitch();
+        const Vec inverse = Broadcast(InverseRms(source, width, epsilon));
+        ForEachGroup(width, [&](int64_t i, auto lanes) {
+          Vec v = lanes.Load(source + i) * inverse;
+          if (weights != nullptr) v = v * (base_lanes + lanes.Load(weights + i));
+          lanes.Store(target + i, activate(v));
+        });
+      });
+    });
+  });
+}
+
 }  // namespace
 
 absl::StatusOr<Tensor> CpuDevice::RmsNorm(const Tensor& x, const Tensor& weight, float epsilon,
@@ -84,25 +108,14 @@ absl::StatusOr<Tensor> CpuDevice::RmsNorm(const Tensor& x, const Tensor& weight,
   LTX_RETURN_IF_ERROR(CheckFloat("RmsNorm", x, 1));
   LTX_RETURN_IF_ERROR(CheckOptionalVector("RmsNorm", x, weight, x.dim(-1)));
   LTX_ASSIGN_OR_RETURN(Tensor y, Allocate(x.shape(), x.dtype(), MemoryOwner::kActivations));
-  const int64_t width = x.dim(-1);
-  const Vec base = Broadcast(one_plus_weight ? 1.0f : 0.0f);
-  DispatchFloat(x.dtype(), [&](auto element) {
-    using T = decltype(element);
-    const T* weights = weight.data<T>();
-    DispatchActivation(activation, [&](auto activate) {
-      ForEachRow(threads_, GrainOf(activation), x, [&](int64_t row) {
-        const T* source = x.data<T>() + row * width;
-        T* target = y.data<T>() + row * width;
-        const Vec inverse = Broadcast(InverseRms(source, width, epsilon));
-        ForEachGroup(width, [&](int64_t i, auto lanes) {
-          Vec v = lanes.Load(source + i) * inverse;
-          if (weights != nullptr) v = v * (base + lanes.Load(weights + i));
-          lanes.Store(target + i, activate(v));
-        });
-      });
-    });
-  });
+  RmsNormRows(threads_, x, weight, one_plus_weight ? 1.0f : 0.0f, epsilon, activation, y);
   return y;
+}
+
+absl::Status CpuDevice::RmsNormInto(const Tensor& x, float epsilon, Columns* columns) {
+  LTX_RETURN_IF_ERROR(CheckRmsNormInto(x, *columns));
+  RmsNormRows(threads_, x, Tensor(), 0.0f, epsilon, Activation::kNone, *columns);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Tensor> CpuDevice::LayerNormModulate(const Tensor& x, float epsilon,

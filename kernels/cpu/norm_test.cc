@@ -151,6 +151,26 @@ TEST_F(NormTest, RmsNormKeepsTinyRows) {
   Expect(device_->RmsNorm(x, Tensor(), 1e-8f), x, RmsOf(Values(x), 2, 1e-8));
 }
 
+TEST_F(NormTest, RmsNormIntoColumns) {
+  for (const DType dtype : kTypes) {
+    for (const int64_t width : kWidths) {
+      const Tensor x = MakeRandom(Shape({2, 3, width}), dtype, 3.0f);
+      const Tensor rows = MakeRandom(Shape({2, 3, 2 * width + 5}), dtype);
+      const int64_t first = width + 2;
+      // What lies around the columns stays as it is.
+      const std::vector<float> before = Values(rows);
+      Vector want(before.begin(), before.end());
+      const std::vector<float> normed = Values(*device_->RmsNorm(x, Tensor(), 1e-6f));
+      for (int64_t i = 0; i < 6 * width; ++i) {
+        want[i / width * rows.dim(-1) + first + i % width] = normed[i];
+      }
+      Columns columns(rows, first, width);
+      ASSERT_TRUE(device_->RmsNormInto(x, 1e-6f, &columns).ok());
+      ExpectClose(Values(rows), want, 0, 0);
+    }
+  }
+}
+
 TEST_F(NormTest, ModulationInEveryForm) {
   for (const DType dtype : kTypes) {
     for (const int64_t width : kWidths) {
@@ -339,6 +359,10 @@ TEST_F(NormTest, RefusesWhatDoesNotFit) {
   EXPECT_EQ(device_->RmsNorm(x, short_weight, 1e-6f).status().code(), absl::StatusCode::kInternal);
   EXPECT_EQ(device_->RmsNorm(x, other_dtype, 1e-6f).status().code(), absl::StatusCode::kInternal);
   EXPECT_EQ(device_->RmsNorm(Tensor(), weight, 1e-6f).status().code(), absl::StatusCode::kInternal);
+  for (Columns columns : {Columns(x, 1, 8), Columns(x, 0, 7), Columns(weight), Columns(),
+                          Columns(x, -8, 8), Columns(MakeRandom(Shape({2, 3, 8}), DType::kBF16))}) {
+    EXPECT_EQ(device_->RmsNormInto(x, 1e-6f, &columns).code(), absl::StatusCode::kInternal);
+  }
   GroupNormOptions three;
   three.groups = 3;
   EXPECT_EQ(device_->GroupNorm(x, weight, weight, three).status().code(),

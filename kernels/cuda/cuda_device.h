@@ -85,6 +85,7 @@ class CudaDevice final : public Device {
   // cuda_device_norm.cc
   absl::StatusOr<Tensor> RmsNorm(const Tensor& x, const Tensor& weight, float epsilon,
                                  bool one_plus_weight, Activation activation) override;
+  absl::Status RmsNormInto(const Tensor& x, float epsilon, Columns* columns) override;
   absl::StatusOr<Tensor> LayerNormModulate(const Tensor& x, float epsilon, const RowVectors& scale,
                                            const RowVectors& shift) override;
   absl::StatusOr<Tensor> Modulate(const Tensor& x, const RowVectors& scale, const RowVectors& shift,
@@ -135,7 +136,6 @@ class CudaDevice final : public Device {
   absl::StatusOr<Tensor> GatherRows(const Tensor& table,
                                     absl::Span<const int32_t> indices) override;
   absl::StatusOr<Tensor> Interleave(absl::Span<const Tensor> parts) override;
-  absl::StatusOr<Tensor> NormInterleave(absl::Span<const Tensor> parts, float epsilon) override;
   absl::StatusOr<Tensor> DepthToSpace(const Tensor& x, const std::array<int, 3>& factors,
                                       bool drop_first_frame) override;
   absl::StatusOr<Tensor> UpsampleNearest2x(const Tensor& x) override;

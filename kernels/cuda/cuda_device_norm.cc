@@ -1,6 +1,4 @@
-#include <algorithm>
 #include <cstdint>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -8,12 +6,9 @@
 #include "kernels/cuda/cuda_device.h"
 #include "kernels/cuda/cuda_error.h"
 #include "kernels/cuda/group_norm_kernels.h"
-#include "kernels/cuda/hopper_gpu.h"
-#include "kernels/cuda/norm_interleave.h"
 #include "kernels/cuda/op_scratch.h"
 #include "kernels/cuda/residual_norm.h"
 #include "kernels/cuda/row_kernels.h"
-#include "kernels/layout_shapes.h"
 #include "kernels/op_check.h"
 #include "kernels/status_macros.h"
 
@@ -33,20 +28,16 @@ RowVectorsView ViewOf(const RowVectors& vectors, const Tensor& x) {
   return view;
 }
 
-RowNormTask TaskFor(const Tensor& x, const Tensor& y) {
+RowNormTask TaskFor(const Tensor& x, const Columns& y) {
   RowNormTask task;
   task.x = x.raw();
-  task.y = y.raw();
+  task.y = y.tensor.data<uint8_t>() + y.begin * SizeOf(x.dtype());
   task.rows = x.shape().num_rows();
   task.width = x.dim(-1);
   task.x_stride = task.width;
-  task.y_stride = task.width;
+  task.y_stride = y.pitch();
   task.bf16 = x.dtype() == DType::kBF16;
   return task;
-}
-
-bool BeginsAtAWord(const Tensor& tensor) {
-  return reinterpret_cast<uintptr_t>(tensor.raw()) % 4 == 0;
 }
 
 }  // namespace
@@ -67,34 +58,14 @@ absl::StatusOr<Tensor> CudaDevice::RmsNorm(const Tensor& x, const Tensor& weight
   return y;
 }
 
-absl::StatusOr<Tensor> CudaDevice::NormInterleave(absl::Span<const Tensor> parts, float epsilon) {
-  LTX_ASSIGN_OR_RETURN(const Shape shape, InterleaveShape(parts));
-  LTX_RETURN_IF_ERROR(CheckFloat("NormInterleave", parts[0], 1));
-  const auto count = static_cast<int64_t>(parts.size());
-  NormInterleaveTask task;
-  task.rows = parts[0].shape().num_rows();
-  task.width = parts[0].dim(-1);
-  task.dtype = parts[0].dtype();
+absl::Status CudaDevice::RmsNormInto(const Tensor& x, float epsilon, Columns* columns) {
+  LTX_RETURN_IF_ERROR(CheckRmsNormInto(x, *columns));
+  LTX_RETURN_IF_ERROR(context_->MakeCurrent());
+  RowNormTask task = TaskFor(x, *columns);
+  task.statistic = RowNormTask::Statistic::kRms;
   task.epsilon = epsilon;
-  if (!IsHopper(context_->properties()) ||
-      !SuitsNormInterleave(count, task.rows, task.width, task.dtype) ||
-      !std::all_of(parts.begin(), parts.end(), BeginsAtAWord)) {
-    return Device::NormInterleave(parts, epsilon);
-  }
-  task.count = static_cast<int>(count);
-  for (int i = 0; i < task.count; ++i) task.parts.of[i] = parts[i].raw();
-  LTX_ASSIGN_OR_RETURN(Tensor y, Allocate(shape, task.dtype, MemoryOwner::kActivations));
-  task.to = y.raw();
-  LTX_RETURN_IF_CUDA_ERROR(LaunchNormInterleave(task, context_->stream()));
-  return y;
-}
-
-std::optional<int64_t> CudaOpScratch::NormInterleave(const NormInterleaveSize& size) const {
-  if (!IsHopper(context_->properties()) ||
-      !SuitsNormInterleave(size.parts, size.rows, size.width, size.dtype)) {
-    return std::nullopt;
-  }
-  return 0;
+  LTX_RETURN_IF_CUDA_ERROR(LaunchRowNorm(task, context_->stream()));
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Tensor> CudaDevice::ModulateRows(absl::string_view operation, const Tensor& x,

@@ -206,73 +206,6 @@ __global__ void __launch_bounds__(kMapThreads)
       static_cast<const T*>(parts.of[at.remainder])[at.quotient];
 }
 
-/// Shared memory of one block of InterleaveTileKernel.
-constexpr int64_t kInterleaveTileBytes = 32768;
-/// Elements of each part that a tile has, at least, for its reads to be worth it.
-constexpr int64_t kLeastInterleaveRow = 32;
-
-/// A block takes `row` elements of every part: it reads each part's as they lie and writes all of
-/// them as they lie in the result. Rows are `pitch` apart in shared memory, an odd number of words.
-template <typename T>
-__global__ void __launch_bounds__(kMapThreads)
-    InterleaveTileKernel(const __grid_constant__ InterleaveParts parts, int count, int64_t elements,
-                         int row, int pitch, T* to) {
-  constexpr int kCount = kPacketSize<T>;
-  __shared__ T values[kInterleaveTileBytes / sizeof(T)];
-  const int64_t begin = int64_t{blockIdx.x} * row;
-  const auto here = static_cast<int>(min(int64_t{row}, elements - begin));
-  const int packets = (here + kCount - 1) / kCount;
-  for (int i = static_cast<int>(threadIdx.x); i < count * packets; i += kMapThreads) {
-    const int part = i / packets;
-    const int at = i % packets * kCount;
-    const T* const from = static_cast<const T*>(parts.of[part]) + begin + at;
-    T* const kept = values + part * pitch + at;
-    if (at + kCount <= here) {
-      const auto packet = *reinterpret_cast<const Packet<T, kCount>*>(from);
-#pragma unroll
-      for (int k = 0; k < kCount; ++k) kept[k] = packet.values[k];
-    } else {
-      for (int k = 0; at + k < here; ++k) kept[k] = from[k];
-    }
-  }
-  __syncthreads();
-  const int total = here * count;
-  T* const out = to + begin * count;
-  for (int i = static_cast<int>(threadIdx.x) * kCount; i < total; i += kMapThreads * kCount) {
-    int part = i % count;
-    int at = i / count;
-    Packet<T, kCount> packet;
-#pragma unroll
-    for (int k = 0; k < kCount; ++k) {
-      if (i + k < total) packet.values[k] = values[part * pitch + at];
-      if (++part < count) continue;
-      part = 0;
-      ++at;
-    }
-    if (i + kCount <= total) {
-      *reinterpret_cast<Packet<T, kCount>*>(out + i) = packet;
-    } else {
-      for (int k = 0; i + k < total; ++k) out[i + k] = packet.values[k];
-    }
-  }
-}
-
-/// False if the tiles do not suit the sizes or addresses.
-template <typename T>
-bool LaunchInterleaveTiles(const InterleaveParts& parts, int count, int64_t elements, T* to,
-                           cudaStream_t stream) {
-  bool aligned = IsAligned16(to);
-  for (int i = 0; i < count; ++i) aligned = aligned && IsAligned16(parts.of[i]);
-  constexpr int64_t kPad = sizeof(T) < 4 ? 4 / sizeof(T) : 1;
-  const int64_t row = (kInterleaveTileBytes / static_cast<int64_t>(sizeof(T)) / count - kPad) /
-                      kLeastInterleaveRow * kLeastInterleaveRow;
-  if (!aligned || row < kLeastInterleaveRow) return false;
-  const auto blocks = static_cast<unsigned>((elements + row - 1) / row);
-  InterleaveTileKernel<<<blocks, kMapThreads, 0, stream>>>(
-      parts, count, elements, static_cast<int>(row), static_cast<int>(row + kPad), to);
-  return true;
-}
-
 /// Shared memory of one block of DepthToSpaceKernel.
 constexpr int64_t kDepthTileBytes = 32768;
 
@@ -367,11 +300,8 @@ void LaunchInterleave(const InterleaveParts& parts, int count, int64_t elements,
   if (total == 0) return;
   const auto blocks = static_cast<unsigned>((total + kMapThreads - 1) / kMapThreads);
   DispatchWidth(element_bytes, [&](auto zero) {
-    auto* const result = static_cast<decltype(zero)*>(to);
-    const bool whole = stride == count && offset == 0;
-    if (whole && LaunchInterleaveTiles(parts, count, elements, result, stream)) return;
     InterleaveKernel<<<blocks, kMapThreads, 0, stream>>>(parts, count, total, stride, offset,
-                                                         result);
+                                                         static_cast<decltype(zero)*>(to));
   });
 }
 

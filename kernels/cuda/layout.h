@@ -6,7 +6,6 @@
 #include <array>
 #include <cstdint>
 
-#include "kernels/cuda/interleave_parts.h"
 #include "kernels/op_enums.h"
 
 namespace ltx::cuda {
@@ -42,6 +41,11 @@ inline constexpr int kMaxCopyAxes = 6;
 void LaunchPermute(const void* from, std::array<CopyAxis, kMaxCopyAxes> axes, int count,
                    int64_t element_bytes, void* to, cudaStream_t stream);
 
+/// Tensors that one launch interleaves, in device memory. Rope tables have two or three.
+inline constexpr int kMaxInterleaveParts = 8;
+struct InterleaveParts {
+  const void* of[kMaxInterleaveParts] = {};
+};
 /// Element i of part p becomes element i * stride + offset + p of `to`.
 void LaunchInterleave(const InterleaveParts& parts, int count, int64_t elements,
                       int64_t element_bytes, int64_t stride, int64_t offset, void* to,

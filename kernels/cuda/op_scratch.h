@@ -33,7 +33,6 @@ class CudaOpScratch final : public OpScratch {
   /// are slow to make.
   int64_t Attention(const AttentionSize& size) const override;
   int64_t GroupNorm(const GroupNormSize& size) const override;
-  std::optional<int64_t> NormInterleave(const NormInterleaveSize& size) const override;
 
   FirstUse FirstUseOf(const LinearSize& size) const override;
   /// Tensors count as dense: a plan for operands with other pitches passes for one of these.

@@ -6,11 +6,13 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "gtest/gtest.h"
@@ -96,6 +98,21 @@ class ConformanceTest : public ::testing::Test {
   static Device* cpu_;
   static CudaDevice* gpu_;
   std::mt19937 generator_{20240229};
+};
+
+/// One test for each case, which has a `name`, and element type: so a slow tool can be given some
+/// of them.
+template <typename Case>
+class ConformanceCases : public ConformanceTest,
+                         public ::testing::WithParamInterface<std::tuple<Case, DType>> {
+ public:
+  static std::string Name(const ::testing::TestParamInfo<std::tuple<Case, DType>>& info) {
+    return absl::StrCat(std::get<0>(info.param).name, "_", DTypeName(std::get<1>(info.param)));
+  }
+
+ protected:
+  const Case& the_case() const { return std::get<0>(this->GetParam()); }
+  DType dtype() const { return std::get<1>(this->GetParam()); }
 };
 
 /// "[2, 3] BF16".

@@ -76,40 +76,44 @@ std::vector<ConvCase> Cases() {
   };
 }
 
-TEST_F(Convolutions, Shapes) {
-  for (const DType dtype : kFloats) {
-    for (const ConvCase& c : Cases()) {
-      std::vector<int64_t> weight = {c.out, c.input.dim(-1)};
-      weight.insert(weight.end(), c.kernel.dims().begin(), c.kernel.dims().end());
-      const std::vector<Operand> operands = {
-          Normal(c.input, dtype), Normal(Shape(weight), dtype, 0.2f), Normal({c.out}, dtype)};
-      for (const Activation activation : {Activation::kNone, Activation::kSilu}) {
-        for (const bool bias : {true, false}) {
-          const std::string at = absl::StrCat(c.name, bias ? " bias" : "", " act ",
-                                              static_cast<int>(activation), " ", DTypeName(dtype));
-          const auto op = [&](Device& d, Operands t, bool residual) -> absl::StatusOr<Tensor> {
-            LTX_ASSIGN_OR_RETURN(
-                const ConvWeight prepared,
-                d.PrepareConv(t[1], bias ? t[2] : Tensor(), MemoryOwner::kWeightsVideoVae));
-            ConvOptions options;
-            options.axes = c.axes;
-            options.activation = activation;
-            if (residual) {
-              LTX_ASSIGN_OR_RETURN(options.residual, d.Conv(t[0], prepared, options));
-            }
-            return d.Conv(t[0], prepared, options);
-          };
-          Check("Conv " + at, operands, CloseSum(dtype),
-                [&](Device& d, Operands t) { return op(d, t, false); });
-          // The residual comes from the operation itself, so its error counts twice.
-          const Bound twice = {2 * CloseSum(dtype).relative, 2 * CloseSum(dtype).absolute};
-          Check("Conv residual " + at, operands, twice,
-                [&](Device& d, Operands t) { return op(d, t, true); });
+using ConvolutionShapes = ConformanceCases<ConvCase>;
+
+TEST_P(ConvolutionShapes, AreTheCpus) {
+  const ConvCase& c = the_case();
+  std::vector<int64_t> weight = {c.out, c.input.dim(-1)};
+  weight.insert(weight.end(), c.kernel.dims().begin(), c.kernel.dims().end());
+  const std::vector<Operand> operands = {
+      Normal(c.input, dtype()), Normal(Shape(weight), dtype(), 0.2f), Normal({c.out}, dtype())};
+  for (const Activation activation : {Activation::kNone, Activation::kSilu}) {
+    for (const bool bias : {true, false}) {
+      const std::string at = absl::StrCat(c.name, bias ? " bias" : "", " act ",
+                                          static_cast<int>(activation), " ", DTypeName(dtype()));
+      const auto op = [&](Device& d, Operands t, bool residual) -> absl::StatusOr<Tensor> {
+        LTX_ASSIGN_OR_RETURN(
+            const ConvWeight prepared,
+            d.PrepareConv(t[1], bias ? t[2] : Tensor(), MemoryOwner::kWeightsVideoVae));
+        ConvOptions options;
+        options.axes = c.axes;
+        options.activation = activation;
+        if (residual) {
+          LTX_ASSIGN_OR_RETURN(options.residual, d.Conv(t[0], prepared, options));
         }
-      }
+        return d.Conv(t[0], prepared, options);
+      };
+      Check("Conv " + at, operands, CloseSum(dtype()),
+            [&](Device& d, Operands t) { return op(d, t, false); });
+      // The residual comes from the operation itself, so its error counts twice.
+      const Bound twice = {2 * CloseSum(dtype()).relative, 2 * CloseSum(dtype()).absolute};
+      Check("Conv residual " + at, operands, twice,
+            [&](Device& d, Operands t) { return op(d, t, true); });
     }
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Cases, ConvolutionShapes,
+                         ::testing::Combine(::testing::ValuesIn(Cases()),
+                                            ::testing::ValuesIn(kFloats)),
+                         ConvolutionShapes::Name);
 
 /// Convolutions that the GPU may do with fewer products (Winograd's filtering along time), and what
 /// is done around them.
@@ -154,55 +158,59 @@ std::vector<NormConvCase> NormConvCases() {
   };
 }
 
-TEST_F(Convolutions, WithNormAndDepthToSpace) {
-  for (const DType dtype : kFloats) {
-    for (const NormConvCase& c : NormConvCases()) {
-      const int64_t channels = c.input.dim(-1);
-      const float spread = 1.0f / std::sqrt(27.0f * static_cast<float>(channels));
-      Shape wide = c.input;
-      wide.set_dim(-1, c.out);
-      wide.set_dim(1, c.input.dim(1) + c.time.pad_before + c.time.pad_after - 2);
-      const std::vector<Operand> operands = {Normal(c.input, dtype, 3.0f),
-                                             Normal({c.out, channels, 3, 3, 3}, dtype, spread),
-                                             Normal({c.out}, dtype), Normal(wide, dtype)};
-      for (const bool norm : {true, false}) {
-        for (const bool residual : {true, false}) {
-          const std::string at = absl::StrCat("NormConv ", c.name, norm ? " norm" : "",
-                                              residual ? " residual " : " ", DTypeName(dtype));
-          const auto op = [&](Device& d, Operands t) -> absl::StatusOr<Tensor> {
-            LTX_ASSIGN_OR_RETURN(
-                const ConvWeight prepared,
-                d.PrepareConv(t[1], norm ? t[2] : Tensor(), MemoryOwner::kWeightsVideoVae));
-            ConvOptions options;
-            options.axes = {c.time, Axis(1, 1, 1, 1), Axis(1, 1, 1, 1)};
-            NormConvOptions around;
-            if (norm) around.norm = NormConvOptions::Norm{1e-8f, Activation::kSilu};
-            around.depth_to_space = c.depth_to_space;
-            around.drop_first_frame = c.drop;
-            if (!residual) return d.NormConv(t[0], prepared, options, around);
-            options.residual = t[3];
-            LTX_ASSIGN_OR_RETURN(const Tensor fresh, d.NormConv(t[0], prepared, options, around));
-            // In place, or where it is told to if the residual has another shape: the same bits.
-            LTX_ASSIGN_OR_RETURN(options.residual,
-                                 d.Allocate(t[3].shape(), t[3].dtype(), MemoryOwner::kActivations));
-            LTX_RETURN_IF_ERROR(d.Copy(t[3], &options.residual));
-            around.into = options.residual;
-            if (fresh.shape() != t[3].shape()) {
-              LTX_ASSIGN_OR_RETURN(
-                  around.into, d.Allocate(fresh.shape(), fresh.dtype(), MemoryOwner::kActivations));
-            }
-            LTX_ASSIGN_OR_RETURN(const Tensor again, d.NormConv(t[0], prepared, options, around));
-            LTX_ASSIGN_OR_RETURN(const std::vector<float> a, ToFloats(d, fresh));
-            LTX_ASSIGN_OR_RETURN(const std::vector<float> b, ToFloats(d, again));
-            EXPECT_EQ(a, b) << at;
-            return again;
-          };
-          Check(at, operands, Filtered(dtype), op);
+using NormConvolutions = ConformanceCases<NormConvCase>;
+
+TEST_P(NormConvolutions, AreTheCpus) {
+  const NormConvCase& c = the_case();
+  const int64_t channels = c.input.dim(-1);
+  const float spread = 1.0f / std::sqrt(27.0f * static_cast<float>(channels));
+  Shape wide = c.input;
+  wide.set_dim(-1, c.out);
+  wide.set_dim(1, c.input.dim(1) + c.time.pad_before + c.time.pad_after - 2);
+  const std::vector<Operand> operands = {Normal(c.input, dtype(), 3.0f),
+                                         Normal({c.out, channels, 3, 3, 3}, dtype(), spread),
+                                         Normal({c.out}, dtype()), Normal(wide, dtype())};
+  for (const bool norm : {true, false}) {
+    for (const bool residual : {true, false}) {
+      const std::string at = absl::StrCat("NormConv ", c.name, norm ? " norm" : "",
+                                          residual ? " residual " : " ", DTypeName(dtype()));
+      const auto op = [&](Device& d, Operands t) -> absl::StatusOr<Tensor> {
+        LTX_ASSIGN_OR_RETURN(
+            const ConvWeight prepared,
+            d.PrepareConv(t[1], norm ? t[2] : Tensor(), MemoryOwner::kWeightsVideoVae));
+        ConvOptions options;
+        options.axes = {c.time, Axis(1, 1, 1, 1), Axis(1, 1, 1, 1)};
+        NormConvOptions around;
+        if (norm) around.norm = NormConvOptions::Norm{1e-8f, Activation::kSilu};
+        around.depth_to_space = c.depth_to_space;
+        around.drop_first_frame = c.drop;
+        if (!residual) return d.NormConv(t[0], prepared, options, around);
+        options.residual = t[3];
+        LTX_ASSIGN_OR_RETURN(const Tensor fresh, d.NormConv(t[0], prepared, options, around));
+        // In place, or where it is told to if the residual has another shape: the same bits.
+        LTX_ASSIGN_OR_RETURN(options.residual,
+                             d.Allocate(t[3].shape(), t[3].dtype(), MemoryOwner::kActivations));
+        LTX_RETURN_IF_ERROR(d.Copy(t[3], &options.residual));
+        around.into = options.residual;
+        if (fresh.shape() != t[3].shape()) {
+          LTX_ASSIGN_OR_RETURN(around.into,
+                               d.Allocate(fresh.shape(), fresh.dtype(), MemoryOwner::kActivations));
         }
-      }
+        LTX_ASSIGN_OR_RETURN(const Tensor again, d.NormConv(t[0], prepared, options, around));
+        LTX_ASSIGN_OR_RETURN(const std::vector<float> a, ToFloats(d, fresh));
+        LTX_ASSIGN_OR_RETURN(const std::vector<float> b, ToFloats(d, again));
+        EXPECT_EQ(a, b) << at;
+        return again;
+      };
+      Check(at, operands, Filtered(dtype()), op);
     }
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Cases, NormConvolutions,
+                         ::testing::Combine(::testing::ValuesIn(NormConvCases()),
+                                            ::testing::ValuesIn(kFloats)),
+                         NormConvolutions::Name);
 
 /// A clip in parts that begin at even frames, each with the frames around it that the kernel reads:
 /// what decoding in parts stands on.

@@ -1,6 +1,6 @@
 #include <array>
 #include <string>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -42,24 +42,6 @@ class Norms : public ConformanceTest {
   }
 };
 
-TEST_F(Norms, Interleaved) {
-  for (const DType dtype : kFloats) {
-    // The tower's own numbers, the most parts that a launch takes, and what is done in steps: more
-    // of them, and other widths.
-    for (const auto& [parts, shape] : std::vector<std::pair<int, Shape>>{{49, {1, 7, 3840}},
-                                                                         {3, {2, 5, 256}},
-                                                                         {64, {1, 40, 512}},
-                                                                         {2, {1, 0, 256}},
-                                                                         {70, {1, 3, 256}},
-                                                                         {5, {1, 9, 33}}}) {
-      std::vector<Operand> operands;
-      for (int i = 0; i < parts; ++i) operands.push_back(Normal(shape, dtype, 0.5f + 0.1f * i));
-      Check(absl::StrCat("NormInterleave ", parts, " of ", Describe(shape, dtype)), operands,
-            RowBound(dtype), [](Device& d, Operands t) { return d.NormInterleave(t, 1e-6f); });
-    }
-  }
-}
-
 TEST_F(Norms, Rms) {
   for (const DType dtype : kFloats) {
     for (const Shape& shape :
@@ -78,6 +60,29 @@ TEST_F(Norms, Rms) {
           if (!one_plus) Check("RmsNorm plain " + at, {x, {}}, RowBound(dtype), op);
         }
       }
+    }
+  }
+}
+
+TEST_F(Norms, RmsIntoColumns) {
+  for (const DType dtype : kFloats) {
+    // A hidden state beside others, then columns that begin between two packs of 16 bytes, rows
+    // that are no multiple of one, rows of their own, and none.
+    const std::tuple<Shape, int64_t, int64_t> cases[] = {{{1, 70, 3840}, 3 * 3840, 2 * 3840},
+                                                         {{2, 5, 64}, 199, 67},
+                                                         {{1, 9, 33}, 165, 66},
+                                                         {{3, 256}, 256, 0},
+                                                         {{1, 0, 256}, 512, 256}};
+    for (const auto& [shape, width, first] : cases) {
+      Shape rows = shape;
+      rows.set_dim(-1, width);
+      Check(absl::StrCat("RmsNormInto ", first, " of ", width, " ", Describe(shape, dtype)),
+            {Normal(shape, dtype, 2.0f), Normal(rows, dtype)}, RowBound(dtype),
+            [first = first](Device& d, Operands t) -> absl::StatusOr<Tensor> {
+              Columns columns(t[1], first, t[0].dim(-1));
+              if (auto done = d.RmsNormInto(t[0], 1e-6f, &columns); !done.ok()) return done;
+              return t[1];
+            });
     }
   }
 }

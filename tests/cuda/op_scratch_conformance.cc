@@ -63,26 +63,6 @@ TEST_F(ScratchConformance, Linear) {
   }
 }
 
-TEST_F(ScratchConformance, NormInterleave) {
-  ShapeDevice shapes(&gpu());
-  const auto peak_of = [](Device& device, int parts, const Shape& shape, DType dtype) {
-    std::vector<Tensor> tensors;
-    for (int i = 0; i < parts; ++i) {
-      tensors.push_back(device.Allocate(shape, dtype, MemoryOwner::kActivations).value());
-    }
-    device.ledger().ResetPeaks();
-    EXPECT_TRUE(device.NormInterleave(tensors, 1e-6f).ok());
-    return device.ledger().Read().total.peak_bytes;
-  };
-  for (const DType dtype : kDTypes) {
-    for (const auto& [parts, shape] : std::vector<std::pair<int, Shape>>{
-             {49, {1, 64, 3840}}, {5, {1, 9, 33}}, {70, {1, 3, 256}}}) {
-      EXPECT_EQ(peak_of(shapes, parts, shape, dtype), peak_of(gpu(), parts, shape, dtype))
-          << parts << " of " << shape.ToString() << " " << DTypeName(dtype);
-    }
-  }
-}
-
 TEST_F(ScratchConformance, NormConv) {
   ShapeDevice shapes(&gpu());
   const auto peak_of = [](Device& device, NormConvOptions around, bool residual, bool in_place) {

@@ -16,6 +16,7 @@
 #include "engine/text/duration_head.h"
 #include "engine/text/embeddings_connector.h"
 #include "engine/text/feature_extractor.h"
+#include "engine/text/feature_rows.h"
 #include "engine/text/gemma_assets.h"
 #include "engine/text/prompt_encoder.h"
 #include "engine/text/prompt_enhancer.h"
@@ -187,13 +188,14 @@ absl::Status RunTower(const GoldenCase& golden, const GoldenContext& context,
     const StageObserver observer = [&](absl::string_view name, const Tensor& tensor) {
       observed.Update(states.Put(absl::StrCat("stage.", name), b, run.begin, tensor));
     };
-    LTX_ASSIGN_OR_RETURN(const std::vector<Tensor> hidden,
-                         tower.Forward(valid, run.begin, observer));
-    for (size_t i = 0; i < hidden.size(); ++i) {
-      LTX_RETURN_IF_ERROR(states.Put(absl::StrCat("hidden_states.", i), b, run.begin, hidden[i]));
-    }
-    LTX_ASSIGN_OR_RETURN(const Tensor last,
-                         device.Slice(hidden.back(), 1, run.count - 1, run.count));
+    int64_t index = 0;
+    Tensor last;
+    const auto read = [&](const Tensor& state) {
+      last = state;
+      return states.Put(absl::StrCat("hidden_states.", index++), b, run.begin, state);
+    };
+    LTX_RETURN_IF_ERROR(tower.Forward(valid, run.begin, read, observer));
+    LTX_ASSIGN_OR_RETURN(last, device.Slice(last, 1, run.count - 1, run.count));
     LTX_ASSIGN_OR_RETURN(const Tensor scores, tower.Logits(last, head));
     LTX_RETURN_IF_ERROR(logits.Put("logits_last", b, 0, scores));
   }
@@ -305,28 +307,32 @@ absl::Status RunFeatureExtractor(const GoldenCase& golden, const GoldenContext& 
   }
   if (states.empty()) return absl::InvalidArgumentError("in/hidden_states.0 is missing");
   const int64_t batch = states[0].dim(0), tokens = states[0].dim(1);
+  const auto num_states = static_cast<int64_t>(states.size());
   LTX_ASSIGN_OR_RETURN(
       const text::FeatureExtractor extractor,
       text::FeatureExtractor::Load(
-          config.feature_extractor, states[0].dim(2), static_cast<int64_t>(states.size()),
+          config.feature_extractor, states[0].dim(2), num_states,
           WeightLoader(&device, &golden.weights(), DType::kF32, MemoryOwner::kWeightsText)));
   LTX_ASSIGN_OR_RETURN(const std::vector<ValidRun> runs, ValidRuns(golden));
   BatchAssembler all(&device, batch, tokens);
   for (int64_t b = 0; b < batch; ++b) {
     const ValidRun run = runs[static_cast<size_t>(b)];
-    std::vector<Tensor> valid;
+    text::FeatureRows collected = extractor.StartRows();
     for (const Tensor& state : states) {
-      LTX_ASSIGN_OR_RETURN(Tensor rows, state.Rows(b, b + 1));
-      LTX_ASSIGN_OR_RETURN(rows, device.Slice(rows, 1, run.begin, run.begin + run.count));
-      valid.push_back(std::move(rows));
+      LTX_ASSIGN_OR_RETURN(Tensor valid, state.Rows(b, b + 1));
+      LTX_ASSIGN_OR_RETURN(valid, device.Slice(valid, 1, run.begin, run.begin + run.count));
+      LTX_RETURN_IF_ERROR(collected.Add(valid));
     }
-    LTX_ASSIGN_OR_RETURN(Tensor normalized, extractor.Normalize(valid));
+    LTX_ASSIGN_OR_RETURN(Tensor rows, collected.Take());
     // The case also shows what rows of padding come out as: zeros through the projection.
-    LTX_ASSIGN_OR_RETURN(normalized, device.Pad(normalized, 1, run.begin,
-                                                tokens - run.begin - run.count, PadMode::kZeros));
-    LTX_ASSIGN_OR_RETURN(const text::FeatureExtractor::Features features,
-                         extractor.Project(normalized));
-    LTX_RETURN_IF_ERROR(all.Put("stage.normed", b, 0, normalized));
+    LTX_ASSIGN_OR_RETURN(
+        rows, device.Pad(rows, 1, run.begin, tokens - run.begin - run.count, PadMode::kZeros));
+    LTX_ASSIGN_OR_RETURN(const text::FeatureExtractor::Features features, extractor.Project(rows));
+    // The reference has the state index fastest.
+    LTX_ASSIGN_OR_RETURN(Tensor normed, rows.Reshape({tokens, num_states, states[0].dim(2)}));
+    LTX_ASSIGN_OR_RETURN(normed, device.Permute(normed, {0, 2, 1}));
+    LTX_ASSIGN_OR_RETURN(normed, normed.Reshape(rows.shape()));
+    LTX_RETURN_IF_ERROR(all.Put("stage.normed", b, 0, normed));
     LTX_RETURN_IF_ERROR(all.Put("video_features", b, 0, features.video));
     LTX_RETURN_IF_ERROR(all.Put("audio_features", b, 0, features.audio));
   }
