@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <iterator>
 #include <memory>
 #include <string>
@@ -13,8 +12,8 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
-#include "engine/pipeline/recipe.h"
 #include "kernels/status_macros.h"
+#include "server/calibration_sizes.h"
 #include "server/generation_task.h"
 #include "server/jobs/generation_sink.h"
 #include "server/metrics/server_metrics.h"
@@ -50,48 +49,16 @@ class DiscardingSink final : public GenerationSink {
   const std::string folder_;
 };
 
-/// The shortest clip of the smallest rung, the model's default size, a quarter of its length at
-/// five areas, and then the rungs around it, smaller ones first, from 1 / kLeastShare of its pixels
-/// to kMostVolume times as many. What belongs to a unit, what grows with area and what with length
-/// show at sizes that are far apart. What a new size prepares shows at the cost of short clips, and
-/// takes several: the first ones of a process load code that later ones find there.
-std::vector<pipeline::GenerationRequest> Sizes(const pipeline::Model& model,
-                                               const RungLadder& ladder) {
-  /// Beyond it a clip costs more than it tells: time grows in proportion, or faster.
-  constexpr double kMostVolume = 4;
-  /// Below it, the shortest clip of all tells as much.
-  constexpr double kLeastShare = 8;
+/// Of each size its request.
+std::vector<pipeline::GenerationRequest> Requests(const pipeline::Model& model,
+                                                  const RungLadder& ladder) {
   std::vector<pipeline::GenerationRequest> requests;
-  const auto add = [&](const Geometry& geometry) {
+  for (const Geometry& size : CalibrationSizes(model.DefaultRequest(), model.limits(), ladder)) {
     pipeline::GenerationRequest request = model.DefaultRequest();
-    request.width = geometry.width;
-    request.height = geometry.height;
-    request.num_frames = geometry.num_frames;
-    const bool there = std::any_of(requests.begin(), requests.end(), [&](const auto& other) {
-      return other.width == request.width && other.height == request.height &&
-             other.num_frames == request.num_frames;
-    });
-    if (!there && model.Validate(request).ok()) requests.push_back(std::move(request));
-  };
-  const pipeline::RequestLimits& limits = model.limits();
-  const pipeline::GenerationRequest request = model.DefaultRequest();
-  const Geometry defaults = {request.width, request.height, request.num_frames};
-  const int64_t shortest = (limits.min_frames + 6) / 8 * 8 + 1;
-  if (!ladder.rungs().empty()) {
-    Geometry smallest = ladder.rungs().front().geometry;
-    smallest.num_frames = shortest;
-    add(smallest);
-  }
-  add(defaults);
-  const int64_t quarter = std::max(shortest, (defaults.num_frames - 1) / 32 * 8 + 1);
-  const int64_t multiple = pipeline::SizeMultiple(request.recipe);
-  for (const int64_t fourths : {4, 2, 6, 3, 5}) {
-    add({defaults.width * fourths / 4 / multiple * multiple,
-         defaults.height * fourths / 4 / multiple * multiple, quarter});
-  }
-  for (const Rung& rung : ladder.rungs()) {
-    const double times = rung.geometry.volume() / defaults.volume();
-    if (times * kLeastShare >= 1 && times <= kMostVolume) add(rung.geometry);
+    request.width = size.width;
+    request.height = size.height;
+    request.num_frames = size.num_frames;
+    if (model.Validate(request).ok()) requests.push_back(std::move(request));
   }
   return requests;
 }
@@ -139,7 +106,7 @@ absl::Status Calibrate(const pipeline::Model& model, Governor* governor,
                        const std::string& scratch_dir, absl::Duration budget) {
   const absl::Time start = absl::Now();
   const absl::Time end = start + budget;
-  const std::vector<pipeline::GenerationRequest> sizes = Sizes(model, governor->ladder());
+  const std::vector<pipeline::GenerationRequest> sizes = Requests(model, governor->ladder());
   int clips = 0;
   // Rounds over all sizes, so that what the machine does meanwhile meets them all alike. What
   // does not fit into the time that is left is not begun.

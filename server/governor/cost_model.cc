@@ -84,6 +84,7 @@ std::vector<std::pair<double, double>> Rising(
     pools.push_back(pool);
   }
   std::vector<std::pair<double, double>> curve;
+  curve.reserve(pools.size());
   for (const Pool& pool : pools) {
     curve.emplace_back(pool.sum / pool.count, std::exp(pool.log_seconds / pool.count));
   }
