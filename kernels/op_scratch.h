@@ -58,6 +58,17 @@ struct AttentionSize {
   int64_t window = 0;
   bool key_mask = false;
   bool bias = false;
+
+  /// Where an operand's columns lie in the rows of its tensor, in elements: a library may choose
+  /// otherwise for part of a fused product than for a tensor of its own.
+  struct Rows {
+    int64_t begin = 0;
+    /// From one row to the next; 0: the columns are the whole row.
+    int64_t pitch = 0;
+  };
+  Rows q;
+  Rows k;
+  Rows v;
 };
 struct GroupNormSize {
   int64_t batch = 1;

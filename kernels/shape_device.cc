@@ -335,6 +335,9 @@ absl::StatusOr<Tensor> ShapeDevice::Attention(const Columns& q, const Columns& k
   size.window = options.window;
   size.key_mask = options.key_mask.defined();
   size.bias = options.bias.defined();
+  size.q = {q.begin, q.pitch()};
+  size.k = {k.begin, k.pitch()};
+  size.v = {v.begin, v.pitch()};
   work_.attention +=
       static_cast<double>(size.batch * size.heads * (size.head_dim + size.value_dim)) *
       static_cast<double>(size.queries) * static_cast<double>(size.keys);

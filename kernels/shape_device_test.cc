@@ -43,12 +43,16 @@ class ShapeDeviceTest : public ::testing::TestWithParam<DType> {
   ShapeDevice shape_;
 };
 
-/// Says of every product that its first use prepares something, once for each number of rows.
+/// Says of every product that its first use prepares something, once for each number of rows, and
+/// of attention that its scratch depends on where its operands lie.
 class ChoosingScratch final : public OpScratch {
  public:
   int64_t Linear(const LinearSize&) const override { return 0; }
   int64_t Conv(const ConvSize&) const override { return 0; }
-  int64_t Attention(const AttentionSize&) const override { return 0; }
+  /// Bytes that tell where the operands lie.
+  int64_t Attention(const AttentionSize& size) const override {
+    return 1000000 * size.q.pitch + 10000 * size.k.begin + size.v.begin;
+  }
   int64_t GroupNorm(const GroupNormSize&) const override { return 0; }
   FirstUse FirstUseOf(const LinearSize& size) const override {
     FirstUse first_use;
@@ -341,6 +345,16 @@ TEST(ShapeDeviceWorkTest, CountsWhatIsComputed) {
       device.Attention(tensor({1, 10, 8}), tensor({1, 20, 8}), tensor({1, 20, 8}), options).ok());
   EXPECT_EQ(device.work().attention, 10.0 * 20 * 8 * 2);
   EXPECT_EQ(device.work().operations, 2);
+}
+
+TEST_P(ShapeDeviceTest, AttentionTellsTheDeviceWhereItsOperandsLie) {
+  ChoosingDevice device(cpu_.get());
+  const Tensor fused = Ones(device, {1, 4, 27});
+  AttentionOptions options;
+  options.heads = options.kv_heads = 2;
+  ASSERT_TRUE(device.Attention({fused, 0, 8}, {fused, 8, 8}, {fused, 16, 8}, options).ok());
+  EXPECT_EQ(device.ledger().Read().by_owner[static_cast<int>(MemoryOwner::kWorkspace)].peak_bytes,
+            27080016);
 }
 
 /// Stands for a device that records.

@@ -6,6 +6,7 @@
 #include "kernels/cuda/cuda_device.h"
 #include "kernels/cuda/cuda_error.h"
 #include "kernels/cuda/cudnn_attention.h"
+#include "kernels/cuda/linear_plans.h"
 #include "kernels/cuda/op_scratch.h"
 #include "kernels/cuda/product_attention.h"
 #include "kernels/cuda/rope_kernels.h"
@@ -132,7 +133,13 @@ absl::StatusOr<Tensor> CudaDevice::Attention(const Columns& q, const Columns& k,
 
 namespace {
 
-/// A task of that size on dense operands.
+/// Stands for the operand: as well aligned as the real one, whose tensor begins at a boundary of
+/// the pool.
+const void* AddressOf(const AttentionSize::Rows& rows, DType dtype) {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): nobody looks behind it.
+  return reinterpret_cast<const void*>(kBestAlignment + rows.begin * SizeOf(dtype));
+}
+
 AttentionTask TaskFor(const AttentionSize& size) {
   // Stand for operands that are there.
   static constexpr uint8_t kMask = 0;
@@ -145,9 +152,12 @@ AttentionTask TaskFor(const AttentionSize& size) {
   task.keys = size.keys;
   task.width = size.head_dim;
   task.value_width = size.value_dim;
-  task.q_stride = size.heads * size.head_dim;
-  task.k_stride = size.kv_heads * size.head_dim;
-  task.v_stride = size.kv_heads * size.value_dim;
+  task.q = AddressOf(size.q, size.dtype);
+  task.k = AddressOf(size.k, size.dtype);
+  task.v = AddressOf(size.v, size.dtype);
+  task.q_stride = size.q.pitch != 0 ? size.q.pitch : size.heads * size.head_dim;
+  task.k_stride = size.k.pitch != 0 ? size.k.pitch : size.kv_heads * size.head_dim;
+  task.v_stride = size.v.pitch != 0 ? size.v.pitch : size.kv_heads * size.value_dim;
   task.out_stride = size.heads * size.value_dim;
   task.bf16 = size.dtype == DType::kBF16;
   task.causal = size.causal;

@@ -161,6 +161,33 @@ TEST_F(ScratchConformance, AttentionByProducts) {
   }
 }
 
+TEST_F(ScratchConformance, AttentionByProductsOverColumnsOfAFusedProduct) {
+  for (const DType dtype : kDTypes) {
+    // Queries, keys, values and a gate for each head: rows that end off every boundary.
+    for (const int64_t gates : {0, 3, 4}) {
+      for (const int64_t tokens : {12, 48, 112, 700}) {
+        const int64_t width = 4 * 32;
+        const Tensor fused = Zeros({1, tokens, 3 * width + gates}, dtype);
+        AttentionSize size;
+        size.heads = size.kv_heads = 4;
+        size.queries = size.keys = tokens;
+        size.head_dim = size.value_dim = 32;
+        size.dtype = dtype;
+        size.q = {0, fused.dim(2)};
+        size.k = {width, fused.dim(2)};
+        size.v = {2 * width, fused.dim(2)};
+        AttentionOptions options;
+        options.heads = options.kv_heads = 4;
+        EXPECT_EQ(gpu().op_scratch().Attention(size), Measured([&] {
+                    return gpu().Attention({fused, 0, width}, {fused, width, width},
+                                           {fused, 2 * width, width}, options);
+                  }))
+            << DTypeName(dtype) << " tokens " << tokens << " gates " << gates;
+      }
+    }
+  }
+}
+
 TEST_F(ScratchConformance, AttentionByCudnn) {
   for (const int64_t width : {64, 128, 256}) {
     for (const bool causal : {false, true}) {
