@@ -5,10 +5,10 @@ namespace {
 
 class None final : public OpScratch {
  public:
-  int64_t Linear(const LinearSize&) const override { return 0; }
-  int64_t Conv(const ConvSize&) const override { return 0; }
-  int64_t Attention(const AttentionSize&) const override { return 0; }
-  int64_t GroupNorm(const GroupNormSize&) const override { return 0; }
+  ScratchBlocks Linear(const LinearSize&) const override { return 0; }
+  ScratchBlocks Conv(const ConvSize&) const override { return 0; }
+  ScratchBlocks Attention(const AttentionSize&) const override { return 0; }
+  ScratchBlocks GroupNorm(const GroupNormSize&) const override { return 0; }
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "kernels/dtype.h"
 #include "kernels/op_enums.h"
 #include "kernels/preparation.h"
+#include "kernels/scratch_blocks.h"
 
 namespace ltx {
 
@@ -20,6 +21,8 @@ struct LinearSize {
   DType dtype = DType::kF32;
   bool bias = false;
   Activation activation = Activation::kNone;
+  /// An operation of this size goes before it, so that there is nothing left to choose.
+  bool chosen = false;
 };
 struct ConvSize {
   int64_t batch = 1;
@@ -85,22 +88,22 @@ struct FirstUse {
   Preparation preparation;
 };
 
-/// Scratch (owner kWorkspace) that the operations of a device take while they run, in bytes, from
-/// sizes alone, so that memory can be projected before anything is computed. Operations that are
-/// not named take none, or too little to matter. Where a library chooses, the answer is what it
-/// would choose now. Thread-safe.
+/// Scratch (owner kWorkspace) that the operations of a device take while they run, from sizes
+/// alone, so that memory can be projected before anything is computed. Operations that are not
+/// named take none, or too little to matter. Where a library chooses, the answer is what it would
+/// choose now. Thread-safe.
 class OpScratch {
  public:
   virtual ~OpScratch() = default;
-  virtual int64_t Linear(const LinearSize& size) const = 0;
-  virtual int64_t Conv(const ConvSize& size) const = 0;
+  virtual ScratchBlocks Linear(const LinearSize& size) const = 0;
+  virtual ScratchBlocks Conv(const ConvSize& size) const = 0;
   /// Of Device::NormConv where the device does all of it at once; none where it does the single
   /// operations.
-  virtual std::optional<int64_t> NormConv(const NormConvSize& /*size*/) const {
+  virtual std::optional<ScratchBlocks> NormConv(const NormConvSize& /*size*/) const {
     return std::nullopt;
   }
-  virtual int64_t Attention(const AttentionSize& size) const = 0;
-  virtual int64_t GroupNorm(const GroupNormSize& size) const = 0;
+  virtual ScratchBlocks Attention(const AttentionSize& size) const = 0;
+  virtual ScratchBlocks GroupNorm(const GroupNormSize& size) const = 0;
 
   /// What such an operation would prepare if it came now: nothing once it has been there.
   virtual FirstUse FirstUseOf(const LinearSize& /*size*/) const { return {}; }

@@ -124,24 +124,29 @@ absl::Status ShapeDevice::Download(const Tensor& tensor, absl::Span<uint8_t> byt
 
 absl::Status ShapeDevice::Copy(const Tensor& from, Tensor* to) { return CheckCopy(from, *to); }
 
-absl::StatusOr<Tensor> ShapeDevice::Result(const Shape& shape, DType dtype, int64_t scratch) {
+absl::StatusOr<Tensor> ShapeDevice::Result(const Shape& shape, DType dtype,
+                                           const ScratchBlocks& scratch) {
   // Results come first, as on the devices, so that both count at once.
   LTX_ASSIGN_OR_RETURN(Tensor result, Allocate(shape, dtype, MemoryOwner::kActivations));
   return Counted(std::move(result), scratch);
 }
 
-absl::StatusOr<Tensor> ShapeDevice::Counted(Tensor result, int64_t scratch) {
-  if (scratch > 0) {
-    LTX_RETURN_IF_ERROR(Allocate({scratch}, DType::kU8, MemoryOwner::kWorkspace).status());
+absl::StatusOr<Tensor> ShapeDevice::Counted(Tensor result, const ScratchBlocks& scratch) {
+  std::vector<Tensor> held;
+  for (const int64_t bytes : scratch.blocks()) {
+    LTX_ASSIGN_OR_RETURN(Tensor block, Allocate({bytes}, DType::kU8, MemoryOwner::kWorkspace));
+    held.push_back(std::move(block));
   }
   ++work_.operations;
   work_.bytes += static_cast<double>(result.num_bytes());
   return result;
 }
 
-void ShapeDevice::Prepare(const FirstUse& first_use) {
-  if (!first_use.preparation.any()) return;
-  if (prepared_keys_.insert(first_use.key).second) prepared_ += first_use.preparation;
+bool ShapeDevice::Prepare(const FirstUse& first_use) {
+  if (!first_use.preparation.any()) return true;
+  if (!prepared_keys_.insert(first_use.key).second) return false;
+  prepared_ += first_use.preparation;
+  return true;
 }
 
 absl::Status ShapeDevice::Concurrently(absl::FunctionRef<absl::Status()> first,
@@ -203,7 +208,7 @@ absl::StatusOr<Tensor> ShapeDevice::Linear(const Tensor& x, const LinearWeight& 
   size.bias = static_cast<const BookedWeight&>(*weight.prepared).has_bias();
   size.activation = options.activation;
   work_.products += static_cast<double>(size.rows) * static_cast<double>(size.in * size.out);
-  Prepare(op_scratch().FirstUseOf(size));
+  size.chosen = !Prepare(op_scratch().FirstUseOf(size));
   return Result(shape, x.dtype(), op_scratch().Linear(size));
 }
 
@@ -256,7 +261,7 @@ absl::StatusOr<Tensor> ShapeDevice::NormConv(Tensor x, const ConvWeight& weight,
   size.residual = options.residual.defined();
   size.depth_to_space = around.depth_to_space;
   size.drop_first_frame = around.drop_first_frame;
-  const std::optional<int64_t> scratch = op_scratch().NormConv(size);
+  const std::optional<ScratchBlocks> scratch = op_scratch().NormConv(size);
   if (!scratch.has_value()) return Device::NormConv(std::move(x), weight, options, around);
   work_.products += ProductsOf(placed.size, weight);
   if (around.into.defined()) return Counted(around.into, *scratch);

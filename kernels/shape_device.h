@@ -176,12 +176,12 @@ class ShapeDevice : public Device {
   };
   static absl::StatusOr<PlacedConv> PlaceConv(const Tensor& x, const ConvWeight& weight,
                                               const ConvOptions& options);
-  /// The result of one operation, which takes `scratch` bytes while it runs.
-  absl::StatusOr<Tensor> Result(const Shape& shape, DType dtype, int64_t scratch = 0);
+  /// The result of one operation, which takes `scratch` while it runs.
+  absl::StatusOr<Tensor> Result(const Shape& shape, DType dtype, const ScratchBlocks& scratch = {});
   /// The same with memory that is there.
-  absl::StatusOr<Tensor> Counted(Tensor result, int64_t scratch);
-  /// Books what an operation prepares, if it is the first to need it.
-  void Prepare(const FirstUse& first_use);
+  absl::StatusOr<Tensor> Counted(Tensor result, const ScratchBlocks& scratch);
+  /// Books what an operation prepares, if it is the first to need it; false if another was.
+  bool Prepare(const FirstUse& first_use);
   absl::StatusOr<Tensor> Like(const Tensor& x) { return Result(x.shape(), x.dtype()); }
 
   const Device* const modelled_;

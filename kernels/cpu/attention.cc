@@ -308,7 +308,7 @@ Geometry GeometryOf(const Columns& q, const Columns& k, const Columns& v,
 
 }  // namespace
 
-int64_t CpuOpScratch::Attention(const AttentionSize& size) const {
+ScratchBlocks CpuOpScratch::Attention(const AttentionSize& size) const {
   Geometry g{};
   g.batch = size.batch;
   g.heads = size.heads;

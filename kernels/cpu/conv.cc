@@ -25,7 +25,7 @@ absl::Status CheckPackedInput(absl::string_view operation, const Tensor& x,
 
 }  // namespace
 
-int64_t CpuOpScratch::Conv(const ConvSize& size) const {
+ScratchBlocks CpuOpScratch::Conv(const ConvSize& size) const {
   PackedConv weight;
   weight.strips = (size.out_channels + kStripColumns - 1) / kStripColumns;
   ConvTask task;

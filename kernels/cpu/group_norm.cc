@@ -100,7 +100,7 @@ void Moments(int threads, const GroupNormInput<T>& input, const T* weight, float
 
 }  // namespace
 
-int64_t CpuOpScratch::GroupNorm(const GroupNormSize& size) const {
+ScratchBlocks CpuOpScratch::GroupNorm(const GroupNormSize& size) const {
   const int64_t blocks = BlocksOf(size.positions);
   return blocks * size.groups * static_cast<int64_t>(sizeof(double)) +
          (blocks + 2) * size.channels * static_cast<int64_t>(sizeof(float));
@@ -120,7 +120,7 @@ absl::StatusOr<Tensor> CpuDevice::GroupNorm(const Tensor& x, const Tensor& weigh
   size.groups = options.groups;
   const int64_t sums_bytes =
       BlocksOf(positions) * options.groups * static_cast<int64_t>(sizeof(double));
-  LTX_ASSIGN_OR_RETURN(const Tensor workspace, Workspace(op_scratch().GroupNorm(size)));
+  LTX_ASSIGN_OR_RETURN(const Tensor workspace, Workspace(op_scratch().GroupNorm(size).bytes()));
   GroupNormScratch scratch{};
   scratch.sums = workspace.data<double>();
   scratch.mean = reinterpret_cast<float*>(workspace.data<uint8_t>() + sums_bytes);

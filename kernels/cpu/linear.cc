@@ -93,7 +93,7 @@ Widening WideningOf(const LinearSize& size, bool widen_source) {
 
 }  // namespace
 
-int64_t CpuOpScratch::Linear(const LinearSize& size) const {
+ScratchBlocks CpuOpScratch::Linear(const LinearSize& size) const {
   const Widening widening = WideningOf(size, size.dtype == DType::kBF16 && !native_bf16_);
   return widening.group * widening.row_bytes(size.in, size.out);
 }

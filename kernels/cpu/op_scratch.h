@@ -14,10 +14,10 @@ class CpuOpScratch final : public OpScratch {
   CpuOpScratch(int threads, bool native_bf16) : threads_(threads), native_bf16_(native_bf16) {}
 
   /// Without what oneDNN's product itself asks for, which depends on the processor and is small.
-  int64_t Linear(const LinearSize& size) const override;
-  int64_t Conv(const ConvSize& size) const override;
-  int64_t Attention(const AttentionSize& size) const override;
-  int64_t GroupNorm(const GroupNormSize& size) const override;
+  ScratchBlocks Linear(const LinearSize& size) const override;
+  ScratchBlocks Conv(const ConvSize& size) const override;
+  ScratchBlocks Attention(const AttentionSize& size) const override;
+  ScratchBlocks GroupNorm(const GroupNormSize& size) const override;
 
  private:
   const int threads_;

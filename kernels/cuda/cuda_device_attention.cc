@@ -173,11 +173,11 @@ bool IsEmpty(const AttentionSize& size) {
 
 }  // namespace
 
-int64_t CudaOpScratch::Attention(const AttentionSize& size) const {
+ScratchBlocks CudaOpScratch::Attention(const AttentionSize& size) const {
   if (IsEmpty(size) || !context_->MakeCurrent().ok()) return 0;
   const AttentionTask task = TaskFor(size);
   if (CudnnAttention::Takes(task)) return cudnn_attention_->most_workspace_bytes();
-  return ProductAttentionScratch(*context_, *batched_products_, task).value_or(0);
+  return ProductAttentionScratch(*context_, *batched_products_, task).value_or(ScratchBlocks());
 }
 
 FirstUse CudaOpScratch::FirstUseOf(const AttentionSize& size) const {

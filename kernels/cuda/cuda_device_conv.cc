@@ -219,7 +219,7 @@ absl::Status CudaDevice::RunConv(const ConvGatherTask& task) {
   return absl::OkStatus();
 }
 
-int64_t CudaOpScratch::Conv(const ConvSize& size) const {
+ScratchBlocks CudaOpScratch::Conv(const ConvSize& size) const {
   if (size.phases > 1 || size.positions() * size.out_channels == 0) return 0;
   ConvGatherTask task;
   task.batch = size.batch;

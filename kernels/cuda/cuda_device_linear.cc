@@ -124,7 +124,7 @@ CudaOpScratch::Product CudaOpScratch::ProductFor(const LinearSize& size) const {
   if (const auto epilogue = EpilogueFor(size.dtype, size.bias, size.activation)) {
     problem.epilogue = *epilogue;
     product.needs = linear_plans_->NeedsOf(problem);
-    if (product.needs.scratch_bytes.has_value() || problem.epilogue == Epilogue::kNone) {
+    if (product.needs.workspace_bytes.has_value() || problem.epilogue == Epilogue::kNone) {
       return product;
     }
   }
@@ -135,18 +135,19 @@ CudaOpScratch::Product CudaOpScratch::ProductFor(const LinearSize& size) const {
   return product;
 }
 
-int64_t CudaOpScratch::Linear(const LinearSize& size) const {
+ScratchBlocks CudaOpScratch::Linear(const LinearSize& size) const {
   if (size.rows == 0 || size.out == 0 || size.in == 0) return 0;
   if (!context_->MakeCurrent().ok()) return 0;
   const Product product = ProductFor(size);
-  return product.sums_bytes + product.needs.scratch_bytes.value_or(0);
+  return {product.sums_bytes, size.chosen ? 0 : product.needs.trial_bytes,
+          product.needs.workspace_bytes.value_or(0)};
 }
 
 FirstUse CudaOpScratch::FirstUseOf(const LinearSize& size) const {
   if (size.rows == 0 || size.out == 0 || size.in == 0) return {};
   if (!context_->MakeCurrent().ok()) return {};
   const Product product = ProductFor(size);
-  if (!product.needs.chooses) return {};
+  if (product.needs.trial_bytes == 0) return {};
   FirstUse first_use;
   first_use.key = absl::HashOf(product.problem);
   first_use.preparation.products = 1;

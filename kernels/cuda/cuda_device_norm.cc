@@ -118,7 +118,7 @@ absl::StatusOr<Tensor> CudaDevice::GroupNorm(const Tensor& x, const Tensor& weig
   return y;
 }
 
-int64_t CudaOpScratch::GroupNorm(const GroupNormSize& size) const {
+ScratchBlocks CudaOpScratch::GroupNorm(const GroupNormSize& size) const {
   if (size.batch * size.positions * size.channels == 0) return 0;
   GroupNormTask task;
   task.batch = size.batch;

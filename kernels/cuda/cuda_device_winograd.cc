@@ -139,10 +139,10 @@ NormConvSize NormConvSizeOf(const ConvOperands& operands, const ConvWeight& weig
 
 }  // namespace
 
-std::optional<int64_t> CudaOpScratch::NormConv(const NormConvSize& size) const {
+std::optional<ScratchBlocks> CudaOpScratch::NormConv(const NormConvSize& size) const {
   const std::optional<WinogradPlan> plan = PlanWinograd(context_->properties(), size);
   if (!plan.has_value()) return std::nullopt;
-  return plan->factor_bytes + plan->sum_bytes;
+  return ScratchBlocks({plan->factor_bytes, plan->sum_bytes});
 }
 
 absl::StatusOr<Tensor> CudaDevice::NormConv(Tensor x, const ConvWeight& weight,

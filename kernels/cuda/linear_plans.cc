@@ -244,15 +244,14 @@ LinearPlans::Needs LinearPlans::NeedsOf(LinearProblem problem) {
   const absl::StatusOr<std::unique_ptr<Plan>> plan = MakePlan(problem, bias);
   Needs needs;
   if (plan.ok() && !(*plan)->candidates.empty()) {
-    needs.scratch_bytes = 0;
-    needs.chooses = IsTuned(problem, (*plan)->candidates.size());
-    for (const cublasLtMatmulHeuristicResult_t& candidate : (*plan)->candidates) {
-      needs.scratch_bytes =
-          std::max(*needs.scratch_bytes, static_cast<int64_t>(candidate.workspaceSize));
-      if (!needs.chooses) break;
+    needs.workspace_bytes = 0;
+    if (IsTuned(problem, (*plan)->candidates.size())) {
+      needs.trial_bytes = ResultBytes(problem) + kCandidates * SizeOf(DType::kI32);
     }
-    if (needs.chooses) {
-      *needs.scratch_bytes += ResultBytes(problem) + kCandidates * SizeOf(DType::kI32);
+    for (const cublasLtMatmulHeuristicResult_t& candidate : (*plan)->candidates) {
+      needs.workspace_bytes =
+          std::max(*needs.workspace_bytes, static_cast<int64_t>(candidate.workspaceSize));
+      if (needs.trial_bytes == 0) break;
     }
   }
   absl::MutexLock lock(&mutex_);
@@ -273,7 +272,7 @@ void LinearPlans::Remember(LinearProblem problem, const Plan& plan, bool chosen)
   Needs& needs = needs_[problem];
   needs = {};
   if (!plan.candidates.empty()) {
-    needs.scratch_bytes = static_cast<int64_t>(plan.candidates.front().workspaceSize);
+    needs.workspace_bytes = static_cast<int64_t>(plan.candidates.front().workspaceSize);
   }
   if (!chosen) return;
   prepared_.products += 1;

@@ -72,11 +72,11 @@ class LinearPlans {
                    const void* bias, void* y);
 
   struct Needs {
-    /// What Run takes of scratch: before the first use also what choosing takes. Nothing if Run
+    /// Scratch of the algorithm; before one is chosen, the most of those proposed. Nothing if Run
     /// would answer UNIMPLEMENTED.
-    std::optional<int64_t> scratch_bytes;
-    /// Run will choose an algorithm by trying several.
-    bool chooses = false;
+    std::optional<int64_t> workspace_bytes;
+    /// What trying several algorithms takes besides; 0: nothing is left to choose.
+    int64_t trial_bytes = 0;
   };
   /// What Run would need for the problem now, however x is aligned. Any thread may ask, beside Run.
   Needs NeedsOf(LinearProblem problem);

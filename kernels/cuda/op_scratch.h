@@ -14,7 +14,7 @@ namespace ltx::cuda {
 
 /// Scratch of the GPU's operations. Each method stands beside its operation and shares what decides
 /// about the size with it. The libraries are asked what they would choose, which costs some tens of
-/// microseconds for each new size and no device memory; tensors count as aligned and dense.
+/// microseconds for each new size and no device memory; tensors count as aligned.
 class CudaOpScratch final : public OpScratch {
  public:
   /// All must outlive this.
@@ -26,13 +26,13 @@ class CudaOpScratch final : public OpScratch {
         cudnn_attention_(cudnn_attention) {}
 
   /// Until a product has run for the first time, with what it takes to choose its algorithm.
-  int64_t Linear(const LinearSize& size) const override;
-  int64_t Conv(const ConvSize& size) const override;
-  std::optional<int64_t> NormConv(const NormConvSize& size) const override;
+  ScratchBlocks Linear(const LinearSize& size) const override;
+  ScratchBlocks Conv(const ConvSize& size) const override;
+  std::optional<ScratchBlocks> NormConv(const NormConvSize& size) const override;
   /// Of attention by cuDNN, the most that any plan so far has needed: only a plan knows, and plans
   /// are slow to make.
-  int64_t Attention(const AttentionSize& size) const override;
-  int64_t GroupNorm(const GroupNormSize& size) const override;
+  ScratchBlocks Attention(const AttentionSize& size) const override;
+  ScratchBlocks GroupNorm(const GroupNormSize& size) const override;
 
   FirstUse FirstUseOf(const LinearSize& size) const override;
   /// Tensors count as dense: a plan for operands with other pitches passes for one of these.

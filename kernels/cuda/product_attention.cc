@@ -195,19 +195,22 @@ absl::Status RunProductAttention(CudaContext& context, BatchedProducts& products
   return absl::OkStatus();
 }
 
-absl::StatusOr<int64_t> ProductAttentionScratch(CudaContext& context, BatchedProducts& products,
-                                                const AttentionTask& task) {
+absl::StatusOr<ScratchBlocks> ProductAttentionScratch(CudaContext& context,
+                                                      BatchedProducts& products,
+                                                      const AttentionTask& task) {
   const Blocking blocking = ChooseBlocking(task);
   const Block block = {0, 0, blocking.heads, 0, std::min(blocking.queries, task.queries)};
   Values values = {task.v, task.v_stride};
-  if (task.key_mask != nullptr) values.stride = task.kv_heads * task.value_width;
+  // A copy of the values begins where a tensor does.
+  if (task.key_mask != nullptr) values = {nullptr, task.kv_heads * task.value_width};
   LTX_ASSIGN_OR_RETURN(
       const int64_t score,
       products.WorkspaceBytes(context, ScoreProduct(task, blocking, block, nullptr)));
   LTX_ASSIGN_OR_RETURN(
       const int64_t sum,
       products.WorkspaceBytes(context, SumProduct(task, blocking, block, values, nullptr)));
-  return blocking.score_bytes + blocking.weight_bytes + MaskedBytes(task) + std::max(score, sum);
+  return ScratchBlocks(
+      {blocking.score_bytes, blocking.weight_bytes, MaskedBytes(task), std::max(score, sum)});
 }
 
 }  // namespace ltx::cuda

@@ -6,6 +6,7 @@
 #include "kernels/cuda/attention_task.h"
 #include "kernels/cuda/batched_product.h"
 #include "kernels/cuda/context.h"
+#include "kernels/scratch_blocks.h"
 
 namespace ltx::cuda {
 
@@ -15,10 +16,11 @@ namespace ltx::cuda {
 absl::Status RunProductAttention(CudaContext& context, BatchedProducts& products,
                                  const AttentionTask& task);
 
-/// The scratch that RunProductAttention takes for such a task; of its addresses, all but those of
-/// mask and bias count as aligned.
-absl::StatusOr<int64_t> ProductAttentionScratch(CudaContext& context, BatchedProducts& products,
-                                                const AttentionTask& task);
+/// The scratch that RunProductAttention takes for such a task; its addresses only
+/// tell how they are aligned.
+absl::StatusOr<ScratchBlocks> ProductAttentionScratch(CudaContext& context,
+                                                      BatchedProducts& products,
+                                                      const AttentionTask& task);
 
 }  // namespace ltx::cuda
 

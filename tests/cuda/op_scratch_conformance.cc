@@ -52,7 +52,7 @@ TEST_F(ScratchConformance, Linear) {
           const Tensor x = Zeros({rows, size.in}, dtype);
           // The first time chooses an algorithm.
           for (int use = 1; use <= 2; ++use) {
-            const int64_t projected = gpu().op_scratch().Linear(size);
+            const int64_t projected = gpu().op_scratch().Linear(size).bytes();
             EXPECT_EQ(projected, Measured([&] { return gpu().Linear(x, *weight, options); }))
                 << DTypeName(dtype) << " rows " << rows << " bias " << bias << " activation "
                 << static_cast<int>(activation) << " use " << use;
@@ -123,7 +123,7 @@ TEST_F(ScratchConformance, Conv) {
         size.axes[i].pad_mode = options.axes[i].pad_mode;
       }
       const Tensor x = Zeros({1, 4, 24, 40, 32}, dtype);
-      EXPECT_EQ(gpu().op_scratch().Conv(size),
+      EXPECT_EQ(gpu().op_scratch().Conv(size).bytes(),
                 Measured([&] { return gpu().Conv(x, *weight, options); }))
           << DTypeName(dtype) << " padding " << static_cast<int>(mode);
     }
@@ -153,7 +153,7 @@ TEST_F(ScratchConformance, AttentionByProducts) {
           options.key_mask =
               TensorFromBytes(gpu(), std::vector<uint8_t>(size_t{2} * 900, 1), {2, 900}).value();
         }
-        EXPECT_EQ(gpu().op_scratch().Attention(size),
+        EXPECT_EQ(gpu().op_scratch().Attention(size).bytes(),
                   Measured([&] { return gpu().Attention(q, k, k, options); }))
             << DTypeName(dtype) << " kv heads " << kv_heads << " masked " << masked;
       }
@@ -178,7 +178,7 @@ TEST_F(ScratchConformance, AttentionByProductsOverColumnsOfAFusedProduct) {
         size.v = {2 * width, fused.dim(2)};
         AttentionOptions options;
         options.heads = options.kv_heads = 4;
-        EXPECT_EQ(gpu().op_scratch().Attention(size), Measured([&] {
+        EXPECT_EQ(gpu().op_scratch().Attention(size).bytes(), Measured([&] {
                     return gpu().Attention({fused, 0, width}, {fused, width, width},
                                            {fused, 2 * width, width}, options);
                   }))
@@ -205,7 +205,7 @@ TEST_F(ScratchConformance, AttentionByCudnn) {
       std::printf("cuDNN workspace of attention, head %lld%s: %lld bytes\n",
                   static_cast<long long>(width), causal ? ", causal" : "",
                   static_cast<long long>(measured));
-      EXPECT_GE(gpu().op_scratch().Attention(size), measured);
+      EXPECT_GE(gpu().op_scratch().Attention(size).bytes(), measured);
     }
   }
 }
@@ -222,7 +222,7 @@ TEST_F(ScratchConformance, GroupNorm) {
     const Tensor weight = Zeros({64}, dtype);
     GroupNormOptions options;
     options.groups = 32;
-    EXPECT_EQ(gpu().op_scratch().GroupNorm(size),
+    EXPECT_EQ(gpu().op_scratch().GroupNorm(size).bytes(),
               Measured([&] { return gpu().GroupNorm(x, weight, weight, options); }))
         << DTypeName(dtype);
   }
