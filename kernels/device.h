@@ -114,6 +114,9 @@ class Device {
   /// run before with the same shapes. UNIMPLEMENTED where can_record() is false.
   virtual absl::StatusOr<std::unique_ptr<Recording>> Record(absl::FunctionRef<absl::Status()> work);
   virtual absl::Status Replay(const Recording& recording);
+  /// Bytes of each segment of memory that the recordings there are share, for telling what another
+  /// one would add. Any thread may ask.
+  virtual std::vector<int64_t> recording_segments() const { return {}; }
 
   // --- Matrix products and convolutions -------------------------------------------------------
 

@@ -166,8 +166,8 @@ absl::Status ShapeDevice::Concurrently(absl::FunctionRef<absl::Status()> first,
 absl::StatusOr<std::unique_ptr<Recording>> ShapeDevice::Record(
     absl::FunctionRef<absl::Status()> work) {
   if (!can_record()) return Device::Record(work);
+  LTX_ASSIGN_OR_RETURN(recording_pool_, recorder_.Pool());
   const WorkCount before = std::exchange(work_, {});
-  recording_pool_ = recorder_.Pool();
   const absl::Status issued = work();
   std::shared_ptr<cuda::MemoryPool> pool = std::exchange(recording_pool_, nullptr);
   const WorkCount recorded = std::exchange(work_, before);

@@ -55,8 +55,8 @@ class ShapeDevice : public Device {
   /// What the modelled device has not prepared by now is new again.
   void ForgetPrepared() { prepared_keys_.clear(); }
   /// The modelled device holds so many bytes of recordings, in whose place new ones come: only what
-  /// goes beyond is booked from now on.
-  void AssumeRecordings(int64_t bytes) { recorder_.Assume(bytes); }
+  /// goes beyond is booked from now on. To be called while there are no recordings here.
+  void AssumeRecordings(int64_t bytes) { recorder_.Assume(bytes, modelled_->recording_segments()); }
 
   std::string name() const override { return modelled_->name(); }
   std::string description() const override { return modelled_->description(); }

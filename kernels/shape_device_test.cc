@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -467,6 +468,34 @@ TEST_F(ShapeRecordingTest, BooksWhatGoesBeyondTheAssumed) {
   EXPECT_EQ(Live(MemoryOwner::kRecordings), 0);
   device_.AssumeRecordings(0);
   EXPECT_EQ(Live(MemoryOwner::kRecordings), 4 * kMiB);
+}
+
+/// Stands for a device with recordings in these segments.
+class SegmentedDevice final : public ShapeDevice {
+ public:
+  SegmentedDevice(const Device* modelled, std::vector<int64_t> segments)
+      : ShapeDevice(modelled), segments_(std::move(segments)) {}
+  std::vector<int64_t> recording_segments() const override { return segments_; }
+
+ private:
+  const std::vector<int64_t> segments_;
+};
+
+TEST_F(ShapeRecordingTest, NewOnesGoIntoTheSegmentsThatThereAre) {
+  const auto recorded = [&](std::vector<int64_t> segments, int64_t assumed, int64_t bytes) {
+    const SegmentedDevice modelled(cpu_.get(), std::move(segments));
+    RecordingShapes device(&modelled);
+    device.AssumeRecordings(assumed);
+    const auto recording = device.Record(
+        [&] { return device.Allocate({bytes}, DType::kU8, MemoryOwner::kWorkspace).status(); });
+    EXPECT_TRUE(recording.ok()) << recording.status();
+    return device.ledger().Read().by_owner[static_cast<int>(MemoryOwner::kRecordings)].live_bytes;
+  };
+  EXPECT_EQ(recorded({}, 0, 40 * kMiB), 40 * kMiB);
+  EXPECT_EQ(recorded({48 * kMiB}, 48 * kMiB, 40 * kMiB), 0);
+  // Nothing large is cut from the segments of small blocks, however much of them there is.
+  EXPECT_EQ(recorded({8 * kMiB, 8 * kMiB, 8 * kMiB}, 24 * kMiB, 20 * kMiB), 20 * kMiB);
+  EXPECT_EQ(recorded({8 * kMiB}, 8 * kMiB, kMiB / 2), 0);
 }
 
 TEST_F(ShapeRecordingTest, FailsAsTheWorkDoes) {

@@ -1,6 +1,9 @@
 #include "kernels/shape_recorder.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "kernels/status_macros.h"
 
 namespace ltx {
 
@@ -13,8 +16,9 @@ absl::StatusOr<void*> ShapeRecorder::Segments::Allocate(int64_t bytes) {
 
 void ShapeRecorder::Segments::Free(void* /*segment*/, int64_t bytes) { recorder_->Add(-bytes); }
 
-void ShapeRecorder::Assume(int64_t bytes) {
+void ShapeRecorder::Assume(int64_t bytes, std::vector<int64_t> segments) {
   assumed_ = bytes;
+  assumed_segments_ = std::move(segments);
   Add(0);
 }
 
@@ -26,10 +30,13 @@ void ShapeRecorder::Add(int64_t bytes) {
   booked_ = due;
 }
 
-std::shared_ptr<cuda::MemoryPool> ShapeRecorder::Pool() {
+absl::StatusOr<std::shared_ptr<cuda::MemoryPool>> ShapeRecorder::Pool() {
   std::shared_ptr<cuda::MemoryPool> pool = pool_.lock();
   if (pool == nullptr) {
     pool = std::make_shared<cuda::MemoryPool>(&segments_);
+    for (const int64_t bytes : assumed_segments_) {
+      LTX_RETURN_IF_ERROR(pool->Reserve(bytes).status());
+    }
     pool_ = pool;
   }
   return pool;

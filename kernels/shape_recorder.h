@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "kernels/cuda/device_memory.h"
@@ -21,14 +22,14 @@ class ShapeRecorder {
   /// `ledger` must outlive the recorder, the recorder every pool.
   explicit ShapeRecorder(MemoryLedger* ledger) : ledger_(ledger), segments_(this) {}
 
-  /// `bytes` of recordings are there already and will be used again: only what goes beyond is
-  /// booked.
-  void Assume(int64_t bytes);
+  /// `bytes` of recordings are there already, `segments` among them, and will be used again: only
+  /// what goes beyond is booked. To be called while there is no recording here.
+  void Assume(int64_t bytes, std::vector<int64_t> segments);
   /// Recordings hold so much more, or less.
   void Add(int64_t bytes);
 
   /// The pool of the recordings that there are, or a new one.
-  std::shared_ptr<cuda::MemoryPool> Pool();
+  absl::StatusOr<std::shared_ptr<cuda::MemoryPool>> Pool();
 
  private:
   /// Segments of addresses at which there is nothing.
@@ -47,6 +48,7 @@ class ShapeRecorder {
   MemoryLedger* const ledger_;
   Segments segments_;
   std::weak_ptr<cuda::MemoryPool> pool_;
+  std::vector<int64_t> assumed_segments_;
   int64_t held_ = 0;
   int64_t assumed_ = 0;
   int64_t booked_ = 0;

@@ -57,6 +57,7 @@ class CudaDevice final : public Device {
   absl::Status Concurrently(absl::FunctionRef<absl::Status()> first,
                             absl::FunctionRef<absl::Status()> second) override;
   bool can_record() const override { return true; }
+  std::vector<int64_t> recording_segments() const override { return recorder_.segments(); }
   absl::StatusOr<std::unique_ptr<Recording>> Record(
       absl::FunctionRef<absl::Status()> work) override;
   absl::Status Replay(const Recording& recording) override;

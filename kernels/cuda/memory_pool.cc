@@ -57,25 +57,26 @@ MemoryPool::Blocks::iterator MemoryPool::FindFree(int64_t bytes, Lane lane) {
   return blocks_.end();
 }
 
+absl::StatusOr<MemoryPool::Blocks::iterator> MemoryPool::NewSegment(int64_t bytes, Lane lane) {
+  LTX_ASSIGN_OR_RETURN(void* const memory, memory_->Allocate(bytes));
+  if (memory == nullptr) return blocks_.end();
+  auto* const segment = static_cast<char*>(memory);
+  segments_[segment] = bytes;
+  usage_.reserved_bytes += bytes;
+  const auto block = blocks_.emplace(segment, Block{bytes, segment, false, lane, 0}).first;
+  AddFree(block);
+  return block;
+}
+
 absl::StatusOr<MemoryPool::Blocks::iterator> MemoryPool::AddSegment(int64_t bytes, Lane lane) {
   const int64_t least = SegmentBytes(bytes);
   const int64_t growth =
       least == kSmallSegment
           ? 0
           : std::min(usage_.reserved_bytes / kGrowthShare / kPage * kPage, largest_growth_);
-  int64_t segment_bytes = std::max(least, growth);
-  LTX_ASSIGN_OR_RETURN(void* memory, memory_->Allocate(segment_bytes));
-  if (memory == nullptr && segment_bytes > least) {
-    segment_bytes = least;
-    LTX_ASSIGN_OR_RETURN(memory, memory_->Allocate(segment_bytes));
-  }
-  if (memory == nullptr) return blocks_.end();
-  auto* const segment = static_cast<char*>(memory);
-  segments_[segment] = segment_bytes;
-  usage_.reserved_bytes += segment_bytes;
-  const auto block = blocks_.emplace(segment, Block{segment_bytes, segment, false, lane, 0}).first;
-  AddFree(block);
-  return block;
+  LTX_ASSIGN_OR_RETURN(const Blocks::iterator block, NewSegment(std::max(least, growth), lane));
+  if (block != blocks_.end() || growth <= least) return block;
+  return NewSegment(least, lane);
 }
 
 char* MemoryPool::Cut(Blocks::iterator block, int64_t bytes) {
@@ -185,6 +186,20 @@ int64_t MemoryPool::TrimLocked() {
   }
   usage_.reserved_bytes -= released;
   return released;
+}
+
+absl::StatusOr<bool> MemoryPool::Reserve(int64_t bytes) {
+  absl::MutexLock lock(&mutex_);
+  LTX_ASSIGN_OR_RETURN(const Blocks::iterator block, NewSegment(bytes, /*lane=*/0));
+  return block != blocks_.end();
+}
+
+std::vector<int64_t> MemoryPool::segments() const {
+  absl::MutexLock lock(&mutex_);
+  std::vector<int64_t> bytes;
+  bytes.reserve(segments_.size());
+  for (const auto& segment : segments_) bytes.push_back(segment.second);
+  return bytes;
 }
 
 int64_t MemoryPool::Trim() {

@@ -49,8 +49,13 @@ class MemoryPool {
   /// The same; and what `from` holds free passes to `into`.
   void Join(Lane from, Lane into);
 
+  /// Adds a segment of so many bytes, wholly free; false if memory is not to be had.
+  absl::StatusOr<bool> Reserve(int64_t bytes);
   /// Releases the segments that are wholly free and returns their bytes.
   int64_t Trim();
+
+  /// Bytes of each segment.
+  std::vector<int64_t> segments() const;
 
   struct Usage {
     /// In segments.
@@ -72,6 +77,9 @@ class MemoryPool {
   using Blocks = std::map<char*, Block>;
 
   Blocks::iterator FindFree(int64_t bytes, Lane lane) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  /// The free block of a new segment of exactly so many bytes, or the end.
+  absl::StatusOr<Blocks::iterator> NewSegment(int64_t bytes, Lane lane)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<Blocks::iterator> AddSegment(int64_t bytes, Lane lane)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   char* Cut(Blocks::iterator block, int64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

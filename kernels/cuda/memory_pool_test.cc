@@ -53,6 +53,18 @@ TEST_F(MemoryPoolTest, APoolThatGrowsAsksForAPartOfItself) {
   for (void* const block : blocks) pool.Give(block);
 }
 
+TEST_F(MemoryPoolTest, WhatIsReservedServesBlocks) {
+  EXPECT_TRUE(pool_.Reserve(48 * kMiB).value());
+  EXPECT_TRUE(pool_.Reserve(8 * kMiB).value());
+  void* const large = Take(40 * kMiB);
+  void* const small = Take(1000);
+  EXPECT_EQ(memory_.held(), 56 * kMiB);
+  EXPECT_EQ(pool_.segments(), (std::vector<int64_t>{48 * kMiB, 8 * kMiB}));
+  EXPECT_FALSE(pool_.Reserve(256 * kMiB).value());
+  pool_.Give(large);
+  pool_.Give(small);
+}
+
 TEST_F(MemoryPoolTest, SmallBlocksShareASegmentAndAreAligned) {
   std::vector<void*> blocks;
   for (int i = 0; i < 100; ++i) blocks.push_back(Take(1 + i));

@@ -50,14 +50,29 @@ absl::StatusOr<cudaGraph_t> Recorder::Capture(absl::FunctionRef<absl::Status()> 
   return CudaStatus(ended, "cudaStreamEndCapture");
 }
 
-absl::StatusOr<std::unique_ptr<Recording>> Recorder::Record(
-    absl::FunctionRef<absl::Status()> work) {
-  LTX_RETURN_IF_ERROR(context_->MakeCurrent());
+std::shared_ptr<MemoryPool> Recorder::Pool() {
+  absl::MutexLock lock(&mutex_);
   std::shared_ptr<MemoryPool> pool = pool_.lock();
   if (pool == nullptr) {
     pool = std::make_shared<MemoryPool>(memory_.get());
     pool_ = pool;
   }
+  return pool;
+}
+
+std::vector<int64_t> Recorder::segments() const {
+  std::shared_ptr<MemoryPool> pool;
+  {
+    absl::MutexLock lock(&mutex_);
+    pool = pool_.lock();
+  }
+  return pool == nullptr ? std::vector<int64_t>() : pool->segments();
+}
+
+absl::StatusOr<std::unique_ptr<Recording>> Recorder::Record(
+    absl::FunctionRef<absl::Status()> work) {
+  LTX_RETURN_IF_ERROR(context_->MakeCurrent());
+  std::shared_ptr<MemoryPool> pool = Pool();
   context_->UseRecordingPool(pool);
   absl::StatusOr<cudaGraph_t> graph = Capture(work);
   context_->UseRecordingPool(nullptr);

@@ -3,12 +3,16 @@
 
 #include <cuda_runtime_api.h>
 
+#include <cstdint>
 #include <memory>
 #include <utility>
+#include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "kernels/cuda/context.h"
 #include "kernels/cuda/memory_pool.h"
 #include "kernels/device.h"
@@ -43,14 +47,19 @@ class Recorder {
   ~Recorder();
 
   absl::StatusOr<std::unique_ptr<Recording>> Record(absl::FunctionRef<absl::Status()> work);
+  /// Bytes of each segment of the pool. Any thread may ask, beside Record.
+  std::vector<int64_t> segments() const;
 
  private:
   class LedgerMemory;
+  /// The pool of the recordings there are, or a new one.
+  std::shared_ptr<MemoryPool> Pool();
   absl::StatusOr<cudaGraph_t> Capture(absl::FunctionRef<absl::Status()> work);
 
   CudaContext* const context_;
   const std::unique_ptr<LedgerMemory> memory_;
-  std::weak_ptr<MemoryPool> pool_;
+  mutable absl::Mutex mutex_;
+  std::weak_ptr<MemoryPool> pool_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace ltx::cuda
