@@ -1,7 +1,6 @@
 #include "server/governor/first_use_model.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -18,10 +17,6 @@ namespace {
 /// below a millisecond.
 constexpr size_t kPreparedSamples = 24;
 constexpr size_t kRecordedSamples = 24;
-/// A sample counts half as much as one that is so many younger: four sizes in forwards. A library
-/// loads the code of its kernels when a product first asks for it, so the first sizes of a process
-/// pay for later ones.
-constexpr double kHalfLife = 8;
 /// Of one kind; a process makes one.
 constexpr size_t kFirstSamples = 5;
 /// Misses below it are noise of the clock, in seconds.
@@ -98,14 +93,9 @@ void FirstUseModel::Fit() {
   std::vector<std::vector<double>> rows;
   std::vector<double> values;
   const auto add = [&](const std::deque<Sample>& samples) {
-    for (size_t i = 0; i < samples.size(); ++i) {
-      const Sample& sample = samples[i];
-      const auto younger = static_cast<double>(samples.size() - 1 - i);
-      const double weight = std::exp2(-younger / kHalfLife);
-      std::vector<double> row = TermsOf(sample.novelty);
-      for (double& term : row) term *= weight;
-      rows.push_back(std::move(row));
-      values.push_back(weight * (sample.extra - IssueSeconds(sample.novelty, sample.steady)));
+    for (const Sample& sample : samples) {
+      rows.push_back(TermsOf(sample.novelty));
+      values.push_back(sample.extra - IssueSeconds(sample.novelty, sample.steady));
     }
   };
   for (const std::deque<Sample>& samples : prepared_) add(samples);

@@ -29,8 +29,7 @@ struct Novelty {
 /// multiply-add of the trials, for each plan of attention, for each recording, and for a new
 /// computation of the kind; in the first unit of a kind, what starting took besides. One price of a
 /// thing holds for all kinds, so that a size of clip that was never made is projected by what it
-/// will prepare. Prices are fitted to the least sum of absolute misses, none negative, newer units
-/// before older ones: what has been loaded for one size makes the next one cheaper.
+/// will prepare. Prices are fitted to the least sum of absolute misses, none negative.
 ///
 /// A forward that is issued instead of replayed is bound by the host, if that takes longer than the
 /// device: max(issue, steady) - steady.

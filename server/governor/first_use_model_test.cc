@@ -52,14 +52,6 @@ TEST(FirstUseModelTest, OneSlowUnitMovesNothing) {
   EXPECT_NEAR(model.Predict(Prepares(0, 0, 6), 0.03), 6 * 0.036, 0.01);
 }
 
-TEST(FirstUseModelTest, NewerUnitsCountMore) {
-  FirstUseModel model;
-  // The first sizes of a process load code that later ones find there.
-  for (int i = 0; i < 12; ++i) model.Observe(Prepares(3 + i % 4, 0, 0), 0.03, 0.02 * (3 + i % 4));
-  for (int i = 0; i < 8; ++i) model.Observe(Prepares(3 + i % 4, 0, 0), 0.03, 0.008 * (3 + i % 4));
-  EXPECT_NEAR(model.Predict(Prepares(5, 0, 0), 0.03), 0.04, 0.004);
-}
-
 TEST(FirstUseModelTest, PartsOfADecoderDoNotDriveOutForwards) {
   FirstUseModel model;
   for (int i = 0; i < 4; ++i) {
