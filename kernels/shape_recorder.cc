@@ -11,6 +11,7 @@ absl::StatusOr<void*> ShapeRecorder::Segments::Allocate(int64_t bytes) {
   recorder_->Add(bytes);
   const uintptr_t segment = next_;
   next_ += static_cast<uintptr_t>(bytes);
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): an address is all that there is.
   return reinterpret_cast<void*>(segment);
 }
 

@@ -85,7 +85,7 @@ TEST_P(TextTowerTest, StatesStartWithTheScaledEmbedding) {
   auto table =
       loader.GetHost(std::string(DefaultPrefix(GetParam())) + "embed_tokens.weight", {24, 8});
   ASSERT_TRUE(table.ok());
-  std::vector<float> expected(table->begin() + 5 * 8, table->begin() + 6 * 8);
+  std::vector<float> expected(table->begin() + 40, table->begin() + 48);
   for (float& value : expected) value *= std::sqrt(8.0f);
   EXPECT_THAT(Row(tower, {2, 5, 6}, 0, 1), Pointwise(FloatNear(1e-6f), expected));
 }
@@ -169,8 +169,8 @@ TEST_P(TextTowerTest, CachedTokensGiveTheSameStates) {
 TEST_P(TextTowerTest, CachedTokensAcrossBlocksOfTheCache) {
   const TextTower tower = LoadOk(Writer());
   constexpr int kTokens = 2 * KeyValueCache::kBlock + 3;
-  std::vector<int32_t> ids;
-  for (int i = 0; i < kTokens; ++i) ids.push_back(5 + i * i % 7);
+  std::vector<int32_t> ids(kTokens);
+  for (int i = 0; i < kTokens; ++i) ids[i] = 5 + i * i % 7;
   const int64_t before = device_->ledger().Read().total.live_bytes;
   {
     KeyValueCache cache = tower.MakeCache(kTokens);
@@ -187,7 +187,7 @@ TEST_P(TextTowerTest, CachedTokensAcrossBlocksOfTheCache) {
                   Pointwise(FloatNear(1e-4f), Row(tower, {so_far.begin(), so_far.end()}, 2, i)));
     }
     // Masks apart, no token costs memory of its own.
-    EXPECT_LE(device_->ledger().Read().total.live_bytes, held + 4 * kTokens);
+    EXPECT_LE(device_->ledger().Read().total.live_bytes, held + int64_t{4} * kTokens);
   }
   EXPECT_EQ(device_->ledger().Read().total.live_bytes, before);
   KeyValueCache full = tower.MakeCache(KeyValueCache::kBlock);

@@ -202,7 +202,7 @@ TEST_F(NormTest, ModulationInEveryForm) {
 }
 
 TEST_F(NormTest, LayerNormSurvivesALargeMean) {
-  std::vector<float> values = Random(4 * 512);
+  std::vector<float> values = Random(int64_t{4} * 512);
   for (float& value : values) value += 1000.0f;
   const Tensor x = Make(values, Shape({1, 4, 512}));
   RowVectors zero;
@@ -320,7 +320,7 @@ TEST_F(NormTest, GroupNorm) {
 }
 
 TEST_F(NormTest, GroupNormSurvivesALargeMean) {
-  std::vector<float> values = Random(3000 * 16);
+  std::vector<float> values = Random(int64_t{3000} * 16);
   for (float& value : values) value += 500.0f;
   const Tensor x = Make(values, Shape({1, 3000, 16}));
   const Tensor weight = Make(std::vector<float>(16, 1.0f), Shape({16}));

@@ -66,8 +66,8 @@ TEST_F(MemoryPoolTest, WhatIsReservedServesBlocks) {
 }
 
 TEST_F(MemoryPoolTest, SmallBlocksShareASegmentAndAreAligned) {
-  std::vector<void*> blocks;
-  for (int i = 0; i < 100; ++i) blocks.push_back(Take(1 + i));
+  std::vector<void*> blocks(100);
+  for (int i = 0; i < 100; ++i) blocks[i] = Take(1 + i);
   for (void* block : blocks) EXPECT_EQ(reinterpret_cast<uintptr_t>(block) % 512, 0);
   EXPECT_EQ(pool_.usage().used_bytes, 100 * 512);
   EXPECT_EQ(memory_.held(), 8 * kMiB);
@@ -127,8 +127,8 @@ TEST_F(MemoryPoolTest, ABlockCrossesLanesOnlyAfterAWait) {
   EXPECT_EQ(memory_.held(), 192 * kMiB) << "lane 0 has not waited for lane 1";
   pool_.Give(own);
   pool_.Join(/*from=*/1, /*into=*/0);
-  std::vector<void*> blocks;
-  for (int i = 0; i < 3; ++i) blocks.push_back(Take(64 * kMiB, 0));
+  std::vector<void*> blocks(3);
+  for (void*& taken : blocks) taken = Take(64 * kMiB, 0);
   EXPECT_EQ(memory_.held(), 192 * kMiB);
   for (void* taken_again : blocks) pool_.Give(taken_again);
 }

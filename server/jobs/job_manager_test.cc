@@ -82,7 +82,7 @@ class JobManagerTest : public ::testing::Test {
   void SetUp() override { Open(Options()); }
 
   absl::StatusOr<std::shared_ptr<Job>> Submit(const v1::GenerateVideoRequest& request,
-                                              FakeGeneration::Options work = {},
+                                              const FakeGeneration::Options& work = {},
                                               const std::string& tenant = "t") {
     JobManager::Submission submission;
     submission.request = request;
@@ -95,8 +95,8 @@ class JobManagerTest : public ::testing::Test {
     return manager_->Submit(std::move(submission));
   }
   std::shared_ptr<Job> MustSubmit(const v1::GenerateVideoRequest& request,
-                                  FakeGeneration::Options work = {}) {
-    auto job = Submit(request, std::move(work));
+                                  const FakeGeneration::Options& work = {}) {
+    auto job = Submit(request, work);
     EXPECT_TRUE(job.ok()) << job.status();
     return job.ok() ? *job : nullptr;
   }

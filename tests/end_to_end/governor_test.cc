@@ -34,7 +34,7 @@ v1::GenerateVideoRequest Clip(int width, int height, int num_frames) {
 
 /// Two rungs, of which the larger one has no room: its clips need some 100 MB.
 std::string ConfigFile() {
-  const std::string path = MakeFolder() + "/config.json";
+  std::string path = MakeFolder() + "/config.json";
   std::ofstream(path) << R"({"rungs": [
       {"name": "small", "width": 128, "height": 128, "num_frames": 25, "max_seconds": 600},
       {"name": "large", "width": 256, "height": 192, "num_frames": 49, "max_bytes": 40000000}]})";
