@@ -7,7 +7,9 @@
 #include <random>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "engine/pipeline/model_parts.h"
+#include "engine/sampling/latent_geometry.h"
 #include "kernels/host_copy.h"
 #include "kernels/status_macros.h"
 
@@ -154,6 +156,32 @@ void LatentPreview::Project(absl::Span<const float> tokens, absl::Span<uint8_t> 
       rgb[s * 3 + c] = static_cast<uint8_t>(scaled);
     }
   }
+}
+
+absl::StatusOr<LatentPreview::Picture> LatentPreview::MiddleFrame(Device& device,
+                                                                  const Tensor& estimate,
+                                                                  int64_t num_frames,
+                                                                  int64_t height,
+                                                                  int64_t width) const {
+  const sampling::VideoLatentExtents extents = sampling::LatentExtentsOf(num_frames, height, width);
+  const int64_t tokens = estimate.dim(1);
+  if (extents.tokens() > tokens) {
+    return absl::InternalError(absl::StrCat("a latent of ", tokens, " tokens is none of ",
+                                            extents.frames, " x ", extents.height, " x ",
+                                            extents.width));
+  }
+  Picture picture;
+  picture.latent_frame = extents.frames / 2;
+  picture.height = extents.height;
+  picture.width = extents.width;
+  const int64_t per_frame = extents.height * extents.width;
+  LTX_ASSIGN_OR_RETURN(const Tensor rows, estimate.Reshape({tokens, estimate.dim(2)}));
+  LTX_ASSIGN_OR_RETURN(const Tensor wanted, rows.Rows(picture.latent_frame * per_frame,
+                                                      (picture.latent_frame + 1) * per_frame));
+  LTX_ASSIGN_OR_RETURN(const std::vector<float> values, ToFloats(device, wanted));
+  picture.rgb.resize(per_frame * 3);
+  Project(values, absl::MakeSpan(picture.rgb));
+  return picture;
 }
 
 }  // namespace ltx::pipeline

@@ -26,10 +26,23 @@ class LatentPreview {
   /// Share of the variance of the decoder's colours that the fit explains, 0..1.
   double explained() const { return explained_; }
 
+  struct Picture {
+    int64_t latent_frame = 0;
+    int64_t height = 0;
+    int64_t width = 0;
+    /// [height, width, 3]
+    std::vector<uint8_t> rgb;
+  };
+  /// The middle latent frame of an estimate [1, T, channels] of a clip of that many pixel frames,
+  /// rows and columns, downloaded from `device`. Tokens behind those of the clip belong to what it
+  /// is conditioned on. INTERNAL if there are fewer.
+  absl::StatusOr<Picture> MiddleFrame(Device& device, const Tensor& estimate, int64_t num_frames,
+                                      int64_t height, int64_t width) const;
+
+ private:
   /// Tokens [n, channels] to u8 [n, 3].
   void Project(absl::Span<const float> tokens, absl::Span<uint8_t> rgb) const;
 
- private:
   int64_t channels_ = 0;
   /// [channels + 1, 3], the constant last; of colours in [0, 1].
   std::vector<float> weights_;

@@ -85,22 +85,27 @@ TEST(LatentPreviewTest, ShowsWhatTheClipWillShow) {
     request.width = kWidth;
     request.height = kHeight;
     request.num_frames = kFrames;
-    std::map<std::string, std::vector<float>> estimates;
+    std::map<std::string, LatentPreview::Picture> pictures;
     JobOptions job_options;
     std::vector<double> truth;
     job_options.observer = [&](absl::string_view name, const Tensor& x) {
       if (name == "frames") truth = TokenMeans(*ToFloats(*device, x));
       if (name != "s1.call3.video.x0" && name != "s1.call7.video.x0") return;
-      estimates[std::string(name)] = *ToFloats(*device, x);
+      const auto picture = preview->MiddleFrame(*device, x, kFrames, kHeight, kWidth);
+      ASSERT_TRUE(picture.ok()) << picture.status();
+      pictures[std::string(name)] = *picture;
+      // Sixteen rows more than there are.
+      EXPECT_EQ(preview->MiddleFrame(*device, x, kFrames, kHeight + 512, kWidth).status().code(),
+                absl::StatusCode::kInternal);
     };
     const auto job = GenerationJob::Create(model.get(), request, job_options).value();
     while (!job->done()) ASSERT_TRUE(job->Advance().ok());
-    ASSERT_EQ(estimates.size(), 2u);
-    for (const auto& [name, tokens] : estimates) {
-      constexpr int64_t kValues = kRows * kColumns * 128;
-      std::vector<uint8_t> rgb(kRows * kColumns * 3);
-      preview->Project(absl::MakeConstSpan(tokens).subspan(kValues, kValues), absl::MakeSpan(rgb));
-      const double correlation = Correlation(rgb, truth);
+    ASSERT_EQ(pictures.size(), 2u);
+    for (const auto& [name, picture] : pictures) {
+      EXPECT_EQ(picture.latent_frame, 1);
+      ASSERT_EQ(picture.height, kRows);
+      ASSERT_EQ(picture.width, kColumns);
+      const double correlation = Correlation(picture.rgb, truth);
       std::printf("%s, %s: %.3f\n", prompt.c_str(), name.c_str(), correlation);
       EXPECT_GT(correlation, 0.5) << prompt << " " << name;
       means[name] += correlation / static_cast<double>(prompts.size());
