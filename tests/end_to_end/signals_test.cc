@@ -61,7 +61,7 @@ class SignalsTest : public ::testing::Test {
 };
 
 TEST_F(SignalsTest, InterruptedClientCancelsItsJob) {
-  StartServer();
+  ASSERT_NO_FATAL_FAILURE(StartServer());
   const std::string undisturbed = SmallClip("before.mp4");
   for (const int signal : {SIGINT, SIGTERM}) {
     const auto client = StartClient(EndlessClipFlags(1), "stopped.mp4");
@@ -81,7 +81,7 @@ TEST_F(SignalsTest, InterruptedClientCancelsItsJob) {
 }
 
 TEST_F(SignalsTest, KilledClientDoesNotHarmTheServer) {
-  StartServer();
+  ASSERT_NO_FATAL_FAILURE(StartServer());
   const std::string undisturbed = SmallClip("before.mp4");
   const auto client = StartClient(EndlessClipFlags(1), "stopped.mp4");
   client->Signal(SIGKILL);
@@ -95,7 +95,7 @@ TEST_F(SignalsTest, KilledClientDoesNotHarmTheServer) {
 }
 
 TEST_F(SignalsTest, SlowClientHoldsUpNobody) {
-  StartServer();
+  ASSERT_NO_FATAL_FAILURE(StartServer());
   const auto slow = StartClient(LongClipFlags(1), "slow.mp4");
   slow->Signal(SIGSTOP);
   // Behind the other in the queue: it comes to its turn though nobody reads the other's events.
@@ -110,7 +110,7 @@ TEST_F(SignalsTest, SlowClientHoldsUpNobody) {
 }
 
 TEST_F(SignalsTest, ClientOfAKilledServerLeavesNoFile) {
-  StartServer();
+  ASSERT_NO_FATAL_FAILURE(StartServer());
   const auto client = StartClient(EndlessClipFlags(1), "lost.mp4");
   server_->process().Signal(SIGKILL);
   const auto exit = client->Wait(kLimit);
@@ -121,7 +121,8 @@ TEST_F(SignalsTest, ClientOfAKilledServerLeavesNoFile) {
 }
 
 TEST_F(SignalsTest, StoppedServerFinishesTheRunningJobOnly) {
-  StartServer({"--drain-seconds", absl::StrCat(absl::ToInt64Seconds(kLimit))});
+  ASSERT_NO_FATAL_FAILURE(
+      StartServer({"--drain-seconds", absl::StrCat(absl::ToInt64Seconds(kLimit))}));
   // The last one waits behind three that take a second each.
   std::vector<std::unique_ptr<BackgroundJob>> jobs;
   for (int i = 0; i < 4; ++i) {
@@ -149,7 +150,7 @@ TEST_F(SignalsTest, StoppedServerFinishesTheRunningJobOnly) {
 }
 
 TEST_F(SignalsTest, AStoppingServerIsNotServing) {
-  StartServer();
+  ASSERT_NO_FATAL_FAILURE(StartServer());
   BackgroundJob running(address(), EndlessRequest(1), File("running.mp4"));
   ASSERT_TRUE(running.WaitForAdmission());
   server_->process().Signal(SIGTERM);
@@ -168,7 +169,7 @@ TEST_F(SignalsTest, AStoppingServerIsNotServing) {
 }
 
 TEST_F(SignalsTest, TheRunningJobEndsWhenItsGraceIsOver) {
-  StartServer({"--drain-seconds", "0.1"});
+  ASSERT_NO_FATAL_FAILURE(StartServer({"--drain-seconds", "0.1"}));
   BackgroundJob running(address(), EndlessRequest(1), File("running.mp4"));
   ASSERT_TRUE(running.WaitForAdmission());
   server_->process().Signal(SIGTERM);
@@ -182,7 +183,7 @@ TEST_F(SignalsTest, TheRunningJobEndsWhenItsGraceIsOver) {
 
 TEST_F(SignalsTest, IdleServerStopsAtOnce) {
   for (const int signal : {SIGTERM, SIGINT}) {
-    StartServer();
+    ASSERT_NO_FATAL_FAILURE(StartServer());
     const absl::Time start = absl::Now();
     server_->process().Signal(signal);
     ExpectCleanExit();
