@@ -18,7 +18,7 @@ namespace {
 
 /// The transformed input is twice as large as the input, so it is made for some pairs of frames at
 /// a time. With this much, a run at the largest sizes takes thirty rounds of a GPU's processors, so
-/// that little is lost in the last: 2 % less time than with 288 MiB.
+/// that little is lost in the last: some 2 % less time than with 288 MiB.
 constexpr int64_t kMostFactorBytes = int64_t{900} << 20;
 /// More than this only where it spares a round.
 constexpr int64_t kUsualFactorBytes = int64_t{176} << 20;
