@@ -252,6 +252,10 @@ void LearnCosts(const ServerConfig& config, const pipeline::Model& model,
   }
   const absl::Duration budget = CalibrationBudget(config, model.device());
   if (budget == absl::ZeroDuration()) return;
+  spdlog::info(
+      "calibration: for at most {:.0f} s, before the first request (calibration_seconds; a "
+      "state_dir keeps what it finds for the next start)",
+      absl::ToDoubleSeconds(budget));
   const absl::Status measured = Calibrate(model, governor, scratch_dir, budget);
   if (!measured.ok()) spdlog::warn("calibration ended: {}", measured.ToString());
   KeepCosts(file, *governor);
