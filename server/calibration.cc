@@ -13,7 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "kernels/status_macros.h"
-#include "server/calibration_sizes.h"
+#include "server/calibration_requests.h"
 #include "server/generation_task.h"
 #include "server/jobs/generation_sink.h"
 #include "server/metrics/server_metrics.h"
@@ -48,20 +48,6 @@ class DiscardingSink final : public GenerationSink {
   std::string Stem() const { return folder_ + "/calibration"; }
   const std::string folder_;
 };
-
-/// Of each size its request.
-std::vector<pipeline::GenerationRequest> Requests(const pipeline::Model& model,
-                                                  const RungLadder& ladder) {
-  std::vector<pipeline::GenerationRequest> requests;
-  for (const Geometry& size : CalibrationSizes(model.DefaultRequest(), model.limits(), ladder)) {
-    pipeline::GenerationRequest request = model.DefaultRequest();
-    request.width = size.width;
-    request.height = size.height;
-    request.num_frames = size.num_frames;
-    if (model.Validate(request).ok()) requests.push_back(std::move(request));
-  }
-  return requests;
-}
 
 /// A prompt that was seen before may be kept, and then costs nothing: each run has a number of its
 /// own. Two runs in a row have as many tokens, so that the second tells what a length of prompt
@@ -106,7 +92,9 @@ absl::Status Calibrate(const pipeline::Model& model, Governor* governor,
                        const std::string& scratch_dir, absl::Duration budget) {
   const absl::Time start = absl::Now();
   const absl::Time end = start + budget;
-  const std::vector<pipeline::GenerationRequest> sizes = Requests(model, governor->ladder());
+  const std::vector<pipeline::GenerationRequest> sizes = CalibrationRequests(
+      model.DefaultRequest(), model.limits().min_frames, governor->ladder(),
+      [&](const pipeline::GenerationRequest& request) { return model.Validate(request); });
   int clips = 0;
   // Rounds over all sizes, so that what the machine does meanwhile meets them all alike. What
   // does not fit into the time that is left is not begun.

@@ -6,7 +6,6 @@
 #include "kernels/cuda/cuda_device.h"
 #include "kernels/cuda/cuda_error.h"
 #include "kernels/cuda/cudnn_attention.h"
-#include "kernels/cuda/linear_plans.h"
 #include "kernels/cuda/op_scratch.h"
 #include "kernels/cuda/product_attention.h"
 #include "kernels/cuda/rope_kernels.h"
@@ -133,11 +132,10 @@ absl::StatusOr<Tensor> CudaDevice::Attention(const Columns& q, const Columns& k,
 
 namespace {
 
-/// Stands for the operand: as well aligned as the real one, whose tensor begins at a boundary of
-/// the pool.
+/// As well aligned as the operand, whose tensor begins at a boundary of the pool.
 const void* AddressOf(const AttentionSize::Rows& rows, DType dtype) {
   // NOLINTNEXTLINE(performance-no-int-to-ptr): nobody looks behind it.
-  return reinterpret_cast<const void*>(kBestAlignment + rows.begin * SizeOf(dtype));
+  return reinterpret_cast<const void*>(rows.begin * SizeOf(dtype));
 }
 
 AttentionTask TaskFor(const AttentionSize& size) {

@@ -35,7 +35,7 @@ class CudaOpScratch final : public OpScratch {
   ScratchBlocks GroupNorm(const GroupNormSize& size) const override;
 
   FirstUse FirstUseOf(const LinearSize& size) const override;
-  /// Tensors count as dense: a plan for operands with other pitches passes for one of these.
+  /// A plan of these extents counts, whatever its pitches and scale.
   FirstUse FirstUseOf(const AttentionSize& size) const override;
 
  private:

@@ -1,6 +1,7 @@
 #include "server/governor/first_use_model.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <utility>

@@ -18,12 +18,6 @@ namespace {
 using pipeline::GenerationJob;
 using pipeline::GenerationRequest;
 
-Rung Of(int64_t width, int64_t height, int64_t num_frames) {
-  Rung rung;
-  rung.geometry = {width, height, num_frames};
-  return rung;
-}
-
 /// One loaded model for all tests.
 class GovernorTest : public ::testing::Test {
  protected:
@@ -79,7 +73,7 @@ std::unique_ptr<checkpoint::ModelSet> GovernorTest::files_;
 std::unique_ptr<pipeline::Model> GovernorTest::model_;
 
 TEST_F(GovernorTest, PlansUnitsPhasesAndMemory) {
-  const auto governor = Make({Of(256, 256, 49)});
+  const auto governor = Make({Rung{"", {256, 256, 49}}});
   const GovernorPlan plan = governor->Weigh(Request(128, 128, 17), {}, {}).value();
   EXPECT_EQ(plan.verdict.decision, Decision::kAdmit);
   EXPECT_EQ(plan.verdict.rung, "256x256x49");
@@ -94,12 +88,13 @@ TEST_F(GovernorTest, PlansUnitsPhasesAndMemory) {
 }
 
 TEST_F(GovernorTest, MemoryBudgetsRefuseWithTheLargestRungThatFits) {
-  const auto unlimited = Make({Of(256, 256, 49)});
+  const auto unlimited = Make({Rung{"", {256, 256, 49}}});
   const int64_t small = unlimited->Weigh(Request(128, 128, 17), {}, {})->demand.total_bytes();
   const int64_t large = unlimited->Weigh(Request(256, 256, 49), {}, {})->demand.total_bytes();
   ASSERT_LT(small, large);
   const auto governor =
-      Make({Of(128, 128, 17), Of(192, 192, 33), Of(256, 256, 49)}, (small + large) / 2);
+      Make({Rung{"", {128, 128, 17}}, Rung{"", {192, 192, 33}}, Rung{"", {256, 256, 49}}},
+           (small + large) / 2);
   const GovernorPlan plan = governor->Weigh(Request(256, 256, 49), {}, {}).value();
   EXPECT_EQ(plan.verdict.decision, Decision::kRefuse);
   EXPECT_EQ(plan.verdict.reason, kReasonMemoryProjection);
@@ -113,7 +108,7 @@ TEST_F(GovernorTest, MemoryBudgetsRefuseWithTheLargestRungThatFits) {
 }
 
 TEST_F(GovernorTest, TimeBudgetsFollowWhatWasMeasured) {
-  std::vector<Rung> rungs = {Of(128, 128, 17), Of(256, 256, 49)};
+  std::vector<Rung> rungs = {Rung{"", {128, 128, 17}}, Rung{"", {256, 256, 49}}};
   for (Rung& rung : rungs) rung.max_seconds = 100;
   const auto governor = Make(rungs);
   const GenerationRequest request = Request(128, 128, 17);
@@ -143,7 +138,8 @@ TEST_F(GovernorTest, TimeBudgetsFollowWhatWasMeasured) {
 
 TEST_F(GovernorTest, TableHasTheRungsThatTheModelTakes) {
   // 100 is no multiple of 32.
-  const auto governor = Make({Of(128, 128, 17), Of(192, 100, 25), Of(256, 192, 25)});
+  const auto governor =
+      Make({Rung{"", {128, 128, 17}}, Rung{"", {192, 100, 25}}, Rung{"", {256, 192, 25}}});
   const std::vector<GovernorPlan> plans = governor->WeighRungs(Request(128, 128, 17), {}, {});
   ASSERT_EQ(plans.size(), 2);
   EXPECT_EQ(plans[0].verdict.rung, "128x128x17");
@@ -152,7 +148,7 @@ TEST_F(GovernorTest, TableHasTheRungsThatTheModelTakes) {
 }
 
 TEST_F(GovernorTest, WhatJobsHoldIsNotResident) {
-  const auto governor = Make({Of(256, 256, 49)});
+  const auto governor = Make({Rung{"", {256, 256, 49}}});
   const int64_t resident = governor->ResidentBytes();
   const auto job = GenerationJob::Create(model_.get(), Request(128, 128, 17)).value();
   ASSERT_TRUE(job->Advance().ok());

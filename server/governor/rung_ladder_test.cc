@@ -5,15 +5,11 @@
 namespace ltx::server {
 namespace {
 
-Rung Of(int64_t width, int64_t height, int64_t num_frames) {
-  Rung rung;
-  rung.geometry = {width, height, num_frames};
-  return rung;
-}
-
 TEST(RungLadderTest, ARequestBelongsToTheSmallestRungThatContainsIt) {
   const RungLadder ladder =
-      RungLadder::Create({Of(1280, 704, 121), Of(768, 448, 25), Of(768, 512, 121)}).value();
+      RungLadder::Create(
+          {Rung{"", {1280, 704, 121}}, Rung{"", {768, 448, 25}}, Rung{"", {768, 512, 121}}})
+          .value();
   ASSERT_EQ(ladder.rungs().size(), 3);
   EXPECT_EQ(ladder.rungs()[0].name, "768x448x25");
   EXPECT_EQ(ladder.RungFor({768, 448, 25})->name, "768x448x25");
@@ -24,7 +20,7 @@ TEST(RungLadderTest, ARequestBelongsToTheSmallestRungThatContainsIt) {
 }
 
 TEST(RungLadderTest, ARungHoldsClipsEitherWayUp) {
-  const RungLadder ladder = RungLadder::Create({Of(768, 448, 25)}).value();
+  const RungLadder ladder = RungLadder::Create({Rung{"", {768, 448, 25}}}).value();
   EXPECT_NE(ladder.RungFor({448, 768, 25}), nullptr);
   EXPECT_EQ(ladder.RungFor({512, 512, 25}), nullptr);
 }
@@ -34,12 +30,12 @@ TEST(RungLadderTest, BadRungsAreRefusedByName) {
     const auto ladder = RungLadder::Create({rung});
     return ladder.ok() ? std::string() : std::string(ladder.status().message());
   };
-  EXPECT_NE(refused(Of(0, 448, 25)).find("0x448x25"), std::string::npos);
-  Rung negative = Of(768, 448, 25);
+  EXPECT_NE(refused(Rung{"", {0, 448, 25}}).find("0x448x25"), std::string::npos);
+  Rung negative = Rung{"", {768, 448, 25}};
   negative.name = "small";
   negative.max_seconds = -1;
   EXPECT_NE(refused(negative).find("small"), std::string::npos);
-  EXPECT_FALSE(RungLadder::Create({Of(768, 448, 25), Of(768, 448, 25)}).ok());
+  EXPECT_FALSE(RungLadder::Create({Rung{"", {768, 448, 25}}, Rung{"", {768, 448, 25}}}).ok());
 }
 
 TEST(RungLadderTest, DefaultLadderFollowsTheModel) {

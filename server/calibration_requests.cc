@@ -1,7 +1,9 @@
-#include "server/calibration_sizes.h"
+#include "server/calibration_requests.h"
 
 #include <algorithm>
-#include <cstdint>
+#include <set>
+#include <string>
+#include <utility>
 
 #include "engine/pipeline/recipe.h"
 
@@ -13,21 +15,21 @@ constexpr double kMostVolume = 4;
 
 }  // namespace
 
-std::vector<Geometry> CalibrationSizes(const pipeline::GenerationRequest& usual,
-                                       const pipeline::RequestLimits& limits,
-                                       const RungLadder& ladder) {
-  std::vector<Geometry> sizes;
+std::vector<pipeline::GenerationRequest> CalibrationRequests(
+    const pipeline::GenerationRequest& usual, int64_t min_frames, const RungLadder& ladder,
+    absl::FunctionRef<absl::Status(const pipeline::GenerationRequest&)> validate) {
+  std::set<std::string> seen;
+  std::vector<pipeline::GenerationRequest> requests;
   const auto add = [&](const Geometry& size) {
     pipeline::GenerationRequest request = usual;
     request.width = size.width;
     request.height = size.height;
     request.num_frames = size.num_frames;
-    const bool there = std::any_of(sizes.begin(), sizes.end(), [&](const Geometry& other) {
-      return other.ToString() == size.ToString();
-    });
-    if (!there && pipeline::ValidateRequest(request, limits).ok()) sizes.push_back(size);
+    if (seen.insert(size.ToString()).second && validate(request).ok()) {
+      requests.push_back(std::move(request));
+    }
   };
-  const int64_t shortest = (limits.min_frames + 6) / 8 * 8 + 1;
+  const int64_t shortest = (min_frames + 6) / 8 * 8 + 1;
   if (!ladder.rungs().empty()) {
     Geometry smallest = ladder.rungs().front().geometry;
     smallest.num_frames = shortest;
@@ -44,7 +46,7 @@ std::vector<Geometry> CalibrationSizes(const pipeline::GenerationRequest& usual,
   for (const Rung& rung : ladder.rungs()) {
     if (rung.geometry.volume() <= kMostVolume * defaults.volume()) add(rung.geometry);
   }
-  return sizes;
+  return requests;
 }
 
 }  // namespace ltx::server
