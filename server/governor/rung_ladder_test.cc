@@ -26,7 +26,7 @@ TEST(RungLadderTest, ARungHoldsClipsEitherWayUp) {
 }
 
 TEST(RungLadderTest, BadRungsAreRefusedByName) {
-  const auto refused = [](Rung rung) {
+  const auto refused = [](const Rung& rung) {
     const auto ladder = RungLadder::Create({rung});
     return ladder.ok() ? std::string() : std::string(ladder.status().message());
   };
