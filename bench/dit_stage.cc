@@ -203,8 +203,8 @@ absl::Status DitFloor::Issue() const {
 absl::Status DitFloor::Run() {
   if (!device_->can_record()) return Issue();
   if (recording_ == nullptr) {
-    // Once as it is: recorded operations must have run before.
     LTX_RETURN_IF_ERROR(Issue());
+    LTX_RETURN_IF_ERROR(device_->ImproveAll());
     LTX_ASSIGN_OR_RETURN(recording_, device_->Record([this] { return Issue(); }));
   }
   return device_->Replay(*recording_);

@@ -36,6 +36,9 @@ struct DeviceProperties {
 class Recording {
  public:
   virtual ~Recording() = default;
+  /// Device::Improve has found a faster way for some of it since: recorded anew, it would have it.
+  /// Any thread may ask.
+  virtual bool outdated() const { return false; }
 };
 
 /// A place where tensors live and operations run. Model code is written once against this class.
@@ -110,13 +113,23 @@ class Device {
   /// fraction of the cost of issuing them. They work on the same memory each time: tensors from
   /// outside `work` must be there at every replay, with whatever they hold by then; those made by
   /// it are there as long as the recording, and the next replay of any recording of this device may
-  /// overwrite them. `work` must not upload, download or wait, and each of its operations must have
-  /// run before with the same shapes. UNIMPLEMENTED where can_record() is false.
+  /// overwrite them. `work` must not upload, download or wait. UNIMPLEMENTED where can_record() is
+  /// false.
   virtual absl::StatusOr<std::unique_ptr<Recording>> Record(absl::FunctionRef<absl::Status()> work);
   virtual absl::Status Replay(const Recording& recording);
   /// Bytes of each segment of memory that the recordings there are share, for telling what another
   /// one would add. Any thread may ask.
   virtual std::vector<int64_t> recording_segments() const { return {}; }
+
+  /// Begins to prepare, beside whatever else goes on, what attention of these sizes needs before it
+  /// can run, in this order. An operation that comes too early waits for it. Any thread may call.
+  virtual void PrepareAhead(absl::Span<const AttentionSize> /*sizes*/) {}
+  /// Spends time that nobody waits for on making later operations faster, by trying what their
+  /// first use put off: one step, of milliseconds to a few tenths of a second, on an idle device.
+  /// False if nothing is left to try. Results stay the same to the bit.
+  virtual absl::StatusOr<bool> Improve() { return false; }
+  /// The same until nothing is left.
+  absl::Status ImproveAll();
 
   // --- Matrix products and convolutions -------------------------------------------------------
 
@@ -312,6 +325,12 @@ class Device {
   /// is false: no CPU has the intrinsics that the bits come from.
   virtual absl::StatusOr<Tensor> PhiloxNormals(const PhiloxDraw& draw, DType dtype);
 };
+
+inline absl::Status Device::ImproveAll() {
+  absl::StatusOr<bool> more = true;
+  while (more.ok() && *more) more = Improve();
+  return more.status();
+}
 
 inline absl::StatusOr<std::unique_ptr<Recording>> Device::Record(
     absl::FunctionRef<absl::Status()> /*work*/) {

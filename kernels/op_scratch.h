@@ -21,8 +21,6 @@ struct LinearSize {
   DType dtype = DType::kF32;
   bool bias = false;
   Activation activation = Activation::kNone;
-  /// An operation of this size goes before it, so that there is nothing left to choose.
-  bool chosen = false;
 };
 struct ConvSize {
   int64_t batch = 1;
@@ -59,6 +57,7 @@ struct AttentionSize {
   bool causal = false;
   /// 0: none.
   int64_t window = 0;
+  float scale = 1.0f;
   bool key_mask = false;
   bool bias = false;
 
@@ -106,7 +105,6 @@ class OpScratch {
   virtual ScratchBlocks GroupNorm(const GroupNormSize& size) const = 0;
 
   /// What such an operation would prepare if it came now: nothing once it has been there.
-  virtual FirstUse FirstUseOf(const LinearSize& /*size*/) const { return {}; }
   virtual FirstUse FirstUseOf(const AttentionSize& /*size*/) const { return {}; }
 };
 

@@ -142,13 +142,6 @@ absl::StatusOr<Tensor> ShapeDevice::Counted(Tensor result, const ScratchBlocks& 
   return result;
 }
 
-bool ShapeDevice::Prepare(const FirstUse& first_use) {
-  if (!first_use.preparation.any()) return true;
-  if (!prepared_keys_.insert(first_use.key).second) return false;
-  prepared_ += first_use.preparation;
-  return true;
-}
-
 absl::Status ShapeDevice::Concurrently(absl::FunctionRef<absl::Status()> first,
                                        absl::FunctionRef<absl::Status()> second) {
   if (recording_pool_ == nullptr) return Device::Concurrently(first, second);
@@ -208,7 +201,6 @@ absl::StatusOr<Tensor> ShapeDevice::Linear(const Tensor& x, const LinearWeight& 
   size.bias = static_cast<const BookedWeight&>(*weight.prepared).has_bias();
   size.activation = options.activation;
   work_.products += static_cast<double>(size.rows) * static_cast<double>(size.in * size.out);
-  size.chosen = !Prepare(op_scratch().FirstUseOf(size));
   return Result(shape, x.dtype(), op_scratch().Linear(size));
 }
 
@@ -338,6 +330,7 @@ absl::StatusOr<Tensor> ShapeDevice::Attention(const Columns& q, const Columns& k
   size.value_dim = v.width / options.kv_heads;
   size.causal = options.causal;
   size.window = options.window;
+  size.scale = options.scale;
   size.key_mask = options.key_mask.defined();
   size.bias = options.bias.defined();
   size.q = {q.begin, q.pitch()};
@@ -346,7 +339,11 @@ absl::StatusOr<Tensor> ShapeDevice::Attention(const Columns& q, const Columns& k
   work_.attention +=
       static_cast<double>(size.batch * size.heads * (size.head_dim + size.value_dim)) *
       static_cast<double>(size.queries) * static_cast<double>(size.keys);
-  Prepare(op_scratch().FirstUseOf(size));
+  const FirstUse first_use = op_scratch().FirstUseOf(size);
+  if (first_use.preparation.any() && prepared_keys_.insert(first_use.key).second) {
+    prepared_ += first_use.preparation;
+    new_attentions_.push_back(size);
+  }
   return Result({size.batch, size.queries, size.heads * size.value_dim}, size.dtype,
                 op_scratch().Attention(size));
 }

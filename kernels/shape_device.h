@@ -53,7 +53,12 @@ class ShapeDevice : public Device {
   const WorkCount& work() const { return work_; }
   void ResetWork() { work_ = {}; }
   /// What the modelled device has not prepared by now is new again.
-  void ForgetPrepared() { prepared_keys_.clear(); }
+  void ForgetPrepared() {
+    prepared_keys_.clear();
+    new_attentions_.clear();
+  }
+  /// Attention that the modelled device has not prepared, each once, in order.
+  const std::vector<AttentionSize>& new_attentions() const { return new_attentions_; }
   /// The modelled device holds so many bytes of recordings, in whose place new ones come: only what
   /// goes beyond is booked from now on. To be called while there are no recordings here.
   void AssumeRecordings(int64_t bytes) { recorder_.Assume(bytes, modelled_->recording_segments()); }
@@ -81,6 +86,7 @@ class ShapeDevice : public Device {
   absl::StatusOr<std::unique_ptr<Recording>> Record(
       absl::FunctionRef<absl::Status()> work) override;
   absl::Status Replay(const Recording& recording) override;
+  std::vector<int64_t> recording_segments() const override { return recorder_.segments(); }
 
   bool keeps_linear_operands() const override { return modelled_->keeps_linear_operands(); }
   absl::StatusOr<LinearWeight> PrepareLinear(const Tensor& weight, const Tensor& bias,
@@ -180,8 +186,6 @@ class ShapeDevice : public Device {
   absl::StatusOr<Tensor> Result(const Shape& shape, DType dtype, const ScratchBlocks& scratch = {});
   /// The same with memory that is there.
   absl::StatusOr<Tensor> Counted(Tensor result, const ScratchBlocks& scratch);
-  /// Books what an operation prepares, if it is the first to need it; false if another was.
-  bool Prepare(const FirstUse& first_use);
   absl::StatusOr<Tensor> Like(const Tensor& x) { return Result(x.shape(), x.dtype()); }
 
   const Device* const modelled_;
@@ -193,6 +197,7 @@ class ShapeDevice : public Device {
   WorkCount work_;
   absl::flat_hash_set<uint64_t> prepared_keys_;
   Preparation prepared_;
+  std::vector<AttentionSize> new_attentions_;
 };
 
 }  // namespace ltx

@@ -44,22 +44,21 @@ class ShapeDeviceTest : public ::testing::TestWithParam<DType> {
   ShapeDevice shape_;
 };
 
-/// Says of every product that its first use prepares something, once for each number of rows, and
-/// of attention that its scratch depends on where its operands lie.
+/// Says of attention that its first use prepares something, once for each number of queries, and
+/// that its scratch depends on where its operands lie.
 class ChoosingScratch final : public OpScratch {
  public:
-  ScratchBlocks Linear(const LinearSize& size) const override { return size.chosen ? 7 : 1000; }
+  ScratchBlocks Linear(const LinearSize&) const override { return 0; }
   ScratchBlocks Conv(const ConvSize&) const override { return 0; }
   /// Bytes that tell where the operands lie.
   ScratchBlocks Attention(const AttentionSize& size) const override {
     return {28000 * size.q.pitch, 88000 * size.k.begin + size.v.begin};
   }
   ScratchBlocks GroupNorm(const GroupNormSize&) const override { return 0; }
-  FirstUse FirstUseOf(const LinearSize& size) const override {
+  FirstUse FirstUseOf(const AttentionSize& size) const override {
     FirstUse first_use;
-    first_use.key = static_cast<uint64_t>(size.rows);
-    first_use.preparation.products = 1;
-    first_use.preparation.product_work = static_cast<double>(size.rows);
+    first_use.key = static_cast<uint64_t>(size.queries);
+    first_use.preparation.attentions = 1;
     return first_use;
   }
 };
@@ -80,22 +79,18 @@ class ChoosingDevice final : public ShapeDevice {
 
 TEST_P(ShapeDeviceTest, WhatSeveralOperationsPrepareIsBookedOnce) {
   ChoosingDevice device(cpu_.get());
-  const LinearWeight weight =
-      device.PrepareLinear(Ones(device, {4, 8}), {}, MemoryOwner::kWeightsDit).value();
-  const auto multiply = [&](int64_t rows) {
+  const auto attend = [&](int64_t queries) {
     const Preparation before = device.prepared();
-    device.ledger().ResetPeaks();
-    EXPECT_TRUE(device.Linear(Ones(device, {rows, 8}), weight, {}).ok());
+    const Columns q = Ones(device, {1, queries, 8});
+    EXPECT_TRUE(device.Attention(q, q, q, {}).ok());
     return device.prepared() - before;
   };
-  EXPECT_EQ(multiply(16).products, 1);
-  EXPECT_EQ(device.Peak(MemoryOwner::kWorkspace), 1000);
-  EXPECT_FALSE(multiply(16).any());
-  EXPECT_EQ(device.Peak(MemoryOwner::kWorkspace), 7) << "what was chosen is not chosen again";
-  EXPECT_EQ(multiply(32).product_work, 32);
+  EXPECT_EQ(attend(16).attentions, 1);
+  EXPECT_FALSE(attend(16).any());
+  EXPECT_EQ(attend(32).attentions, 1);
   device.ForgetPrepared();
-  EXPECT_EQ(multiply(16).products, 1);
-  EXPECT_EQ(device.prepared().products, 3);
+  EXPECT_EQ(attend(16).attentions, 1);
+  EXPECT_EQ(device.prepared().attentions, 3);
 }
 
 /// The result of an operation on operands of these shapes, measured from where they exist.

@@ -31,6 +31,11 @@ void ShapeRecorder::Add(int64_t bytes) {
   booked_ = due;
 }
 
+std::vector<int64_t> ShapeRecorder::segments() const {
+  const std::shared_ptr<cuda::MemoryPool> pool = pool_.lock();
+  return pool == nullptr ? std::vector<int64_t>() : pool->segments();
+}
+
 absl::StatusOr<std::shared_ptr<cuda::MemoryPool>> ShapeRecorder::Pool() {
   std::shared_ptr<cuda::MemoryPool> pool = pool_.lock();
   if (pool == nullptr) {

@@ -30,6 +30,8 @@ class ShapeRecorder {
 
   /// The pool of the recordings that there are, or a new one.
   absl::StatusOr<std::shared_ptr<cuda::MemoryPool>> Pool();
+  /// Its segments, in bytes; none without recordings.
+  std::vector<int64_t> segments() const;
 
  private:
   /// Segments of addresses at which there is nothing.

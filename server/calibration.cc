@@ -102,6 +102,10 @@ absl::Status Calibrate(const pipeline::Model& model, Governor* governor,
     request.prompt = PromptOf(clips);
     LTX_ASSIGN_OR_RETURN(const bool finished, RunOnce(model, governor, request, scratch_dir, end));
     clips += finished ? 1 : 0;
+    // As on an idle server.
+    absl::StatusOr<bool> more = true;
+    while (more.ok() && *more) more = model.Improve();
+    LTX_RETURN_IF_ERROR(more.status());
     return finished;
   };
   std::vector<int> runs(sizes.size(), 0);

@@ -122,6 +122,7 @@ absl::Status GenerationTask::Start(int /*device*/) {
   const LogJob log(id_);
   started_ = absl::Now();
   metrics_->ObserveQueueSeconds(absl::ToDoubleSeconds(started_ - created_));
+  model_->device().PrepareAhead(plan_->new_attentions);
   model_->device().ledger().ResetPeaks();
   held_by_others_ = governor_->ActivationBytes();
   spdlog::info("starts: {} {}x{}x{}, seed {}", std::string(pipeline::RecipeName(request_.recipe)),
@@ -181,10 +182,9 @@ absl::Status GenerationTask::AdvanceEngine() {
       model_->fused_cache() == nullptr ? 0 : model_->fused_cache()->stats().bytes;
   expected_bytes_ = std::max(expected_bytes_, governor_->ExpectedBytes(*plan_, phase, fused_bytes));
   const Preparation& prepared = unit.preparation;
-  spdlog::debug(
-      "{} {}/{} took {:.4f} s; prepared: {} products, {} attentions, {} issued, {} recorded",
-      std::string(pipeline::PhaseName(unit.unit.phase)), unit.unit.index, unit.unit.count,
-      unit.seconds, prepared.products, prepared.attentions, prepared.issued, prepared.recorded);
+  spdlog::debug("{} {}/{} took {:.4f} s; prepared: {} attentions, {} recorded",
+                std::string(pipeline::PhaseName(unit.unit.phase)), unit.unit.index, unit.unit.count,
+                unit.seconds, prepared.attentions, prepared.recorded);
   if (unit.unit.phase == pipeline::Phase::kStage1 || unit.unit.phase == pipeline::Phase::kStage2) {
     metrics_->ObserveStepSeconds(plan_->verdict.rung,
                                  absl::AsciiStrToLower(DTypeName(model_->compute_dtype())),
@@ -413,6 +413,7 @@ absl::StatusOr<bool> GenerationTask::AdvanceMux() {
   v1::PhaseTiming* timing = report_.add_timings();
   timing->set_phase(v1::PHASE_MUX);
   timing->set_seconds(absl::ToDoubleSeconds(mux_time_));
+  spdlog::debug("mux took {:.4f} s", timing->seconds());
   metrics_->ObservePhaseSeconds("mux", timing->seconds());
   governor_->ObserveUnit(*plan_, plan_->units.size() - 1, timing->seconds(), {});
   report_.set_run_seconds(RunSeconds());

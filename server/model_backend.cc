@@ -13,6 +13,7 @@
 #include "server/output_path.h"
 #include "server/plan_mapping.h"
 #include "server/request_mapping.h"
+#include "spdlog/spdlog.h"
 
 namespace ltx::server {
 
@@ -88,13 +89,20 @@ absl::Status AdmitByDeadline(const JobSpec& job, const std::function<QueueOutloo
                                  absl::ToDoubleSeconds(job.deadline - absl::Now()), supply));
 }
 
-SchedulerHooks GovernorHooks(const Governor* governor) {
+SchedulerHooks ModelHooks(const pipeline::Model* model, const Governor* governor) {
   SchedulerHooks hooks;
   hooks.admit = AdmitByDeadline;
   hooks.may_suspend = [governor](const JobSpec& /*running*/, const JobSpec& next) {
     const int64_t budget = governor->device_bytes();
     return budget == 0 ||
            governor->ResidentBytes() + governor->HeldBytes() + next.expected_bytes <= budget;
+  };
+  hooks.idle = [model] {
+    const absl::StatusOr<bool> more = model->Improve();
+    if (!more.ok()) {
+      spdlog::warn("an idle device could not be made use of: {}", more.status().ToString());
+    }
+    return more.value_or(false);
   };
   return hooks;
 }

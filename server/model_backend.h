@@ -32,7 +32,7 @@ class ModelBackend final : public GenerationBackend {
       : model_(model), governor_(governor), options_(std::move(options)), metrics_(metrics) {}
 
   /// Refuses what the governor refuses, but for deadlines: those depend on the queue, see
-  /// GovernorHooks().
+  /// ModelHooks().
   absl::StatusOr<Prepared> Prepare(const v1::GenerateVideoRequest& request) override;
   absl::StatusOr<v1::PlanResponse> Plan(const v1::GenerateVideoRequest& request,
                                         absl::Time deadline, const QueueOutlook& outlook) override;
@@ -58,9 +58,9 @@ class ModelBackend final : public GenerationBackend {
 absl::Status AdmitByDeadline(const JobSpec& job, const std::function<QueueOutlook()>& outlook);
 
 /// What the governor decides for the scheduler: AdmitByDeadline(), and a job is suspended only if
-/// what it holds and what the next one needs fit beside each other. `governor` must outlive the
-/// scheduler.
-SchedulerHooks GovernorHooks(const Governor* governor);
+/// what it holds and what the next one needs fit beside each other. Without a job it is made use
+/// of by Model::Improve. Both must outlive the scheduler.
+SchedulerHooks ModelHooks(const pipeline::Model* model, const Governor* governor);
 
 }  // namespace ltx::server
 

@@ -21,6 +21,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "engine/checkpoint/model_set.h"
@@ -364,13 +365,23 @@ absl::Status RunServer(const ServerConfig& config) {
       const std::unique_ptr<Governor> governor,
       Governor::Create(model.get(), files, GovernorOptions(config, *model, baseline)));
   ServerMetrics metrics;
-  // Makes the state folder if it is not there yet.
-  LTX_ASSIGN_OR_RETURN(const std::unique_ptr<JobManager> jobs,
-                       JobManager::Create(JobOptions(config, work_dir->path(), &metrics),
-                                          GovernorHooks(governor.get())));
   std::optional<CostFile> costs;
   if (!config.state_dir.empty()) costs.emplace(config.state_dir, CostIdentity(*model, files));
-  LearnCosts(config, *model, costs, work_dir->path(), governor.get());
+  // The device's thread begins with the calibration: memory that was touched there is there for
+  // requests.
+  absl::Notification learned;
+  SchedulerHooks hooks = ModelHooks(model.get(), governor.get());
+  hooks.idle = [&, improve = std::move(hooks.idle)] {
+    if (learned.HasBeenNotified()) return improve();
+    LearnCosts(config, *model, costs, work_dir->path(), governor.get());
+    learned.Notify();
+    return true;
+  };
+  // Makes the state folder if it is not there yet.
+  LTX_ASSIGN_OR_RETURN(
+      const std::unique_ptr<JobManager> jobs,
+      JobManager::Create(JobOptions(config, work_dir->path(), &metrics), std::move(hooks)));
+  learned.WaitForNotification();
   Heartbeat heartbeat([&jobs](absl::Time now) { jobs->Sweep(now); });
   ModelBackend backend(model.get(), governor.get(), {config.output_roots, config.model, baseline},
                        &metrics);

@@ -94,7 +94,7 @@ absl::StatusOr<Tensor> ContextBias(Device& device, const ContextMask& mask, int6
   } else {
     for (const float value : mask.values) bias.push_back(RoundTo(dtype, value));
   }
-  return UploadBias(device, bias, mask.batch, mask.queries, mask.keys, MemoryOwner::kActivations);
+  return UploadBias(device, bias, mask.batch, mask.queries, mask.keys, MemoryOwner::kCache);
 }
 
 }  // namespace ltx::dit

@@ -110,9 +110,13 @@ absl::StatusOr<Tensor> Assemble(Device& device, const RopeSpec& spec,
     LTX_ASSIGN_OR_RETURN(const Tensor front, device.GatherRows(row, every_token));
     LTX_ASSIGN_OR_RETURN(table, device.Concat({front, table}, 1));
   }
-  if (!split) return table.Reshape({batch, tokens, entries});
-  LTX_ASSIGN_OR_RETURN(table, table.Reshape({batch, tokens, spec.heads, entries / spec.heads}));
-  return device.Permute(table, {0, 2, 1, 3});
+  if (split) {
+    LTX_ASSIGN_OR_RETURN(table, table.Reshape({batch, tokens, spec.heads, entries / spec.heads}));
+    LTX_ASSIGN_OR_RETURN(table, device.Permute(table, {0, 2, 1, 3}));
+  } else {
+    LTX_ASSIGN_OR_RETURN(table, table.Reshape({batch, tokens, entries}));
+  }
+  return CopyForOwner(device, table, MemoryOwner::kCache);
 }
 
 }  // namespace

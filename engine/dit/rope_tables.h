@@ -30,10 +30,10 @@ struct RopeSpec {
 std::vector<float> FrequencyGrid(double theta, int64_t count, bool double_precision);
 
 /// Tables [batch, heads, N, width / heads / 2] if split, [batch, N, width] if interleaved,
-/// evaluated in f32 and rounded to `dtype`. `positions` [batch, axes, tokens, 2] holds interval
-/// starts and ends. The angle of frequency k on axis a is g_k * (2 p / max_position[a] - 1), at
-/// flat index k * axes + a (every one twice in a row if interleaved); places that no frequency
-/// fills stand in front and do not rotate.
+/// evaluated in f32 and rounded to `dtype`, owner kCache. `positions` [batch, axes, tokens, 2]
+/// holds interval starts and ends. The angle of frequency k on axis a is g_k * (2 p /
+/// max_position[a] - 1), at flat index k * axes + a (every one twice in a row if interleaved);
+/// places that no frequency fills stand in front and do not rotate.
 ///
 /// INVALID_ARGUMENT for a position count that does not fit, a position that is not finite, or a
 /// width that the heads do not divide into even parts.

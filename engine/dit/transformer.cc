@@ -472,6 +472,10 @@ absl::StatusOr<StreamPair> Transformer::Evaluate(const StreamInputs* video,
   return velocity;
 }
 
+absl::StatusOr<bool> Transformer::RefreshRecordings() const {
+  return recorded_.Refresh(*device_, EvaluateUnobserved());
+}
+
 absl::StatusOr<StreamPair> Transformer::Forward(const Modality* video, const Modality* audio,
                                                 const BatchPerturbations& perturbations,
                                                 const StageObserver& observer) const {
@@ -503,10 +507,8 @@ absl::StatusOr<StreamPair> Transformer::Forward(const Modality* video, const Mod
   const StreamInputs* const audio_in = audio == nullptr ? nullptr : &audio_inputs;
   StreamPair velocity;
   if (recording_ && device_->can_record() && !observer) {
-    LTX_ASSIGN_OR_RETURN(velocity, recorded_.Run(*device_, video_in, audio_in, perturbations,
-                                                 [&](const StreamInputs* v, const StreamInputs* a) {
-                                                   return Evaluate(v, a, perturbations, nullptr);
-                                                 }));
+    LTX_ASSIGN_OR_RETURN(
+        velocity, recorded_.Run(*device_, video_in, audio_in, perturbations, EvaluateUnobserved()));
   } else {
     LTX_ASSIGN_OR_RETURN(velocity, Evaluate(video_in, audio_in, perturbations, observer));
   }

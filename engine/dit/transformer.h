@@ -64,13 +64,18 @@ class Transformer {
   /// Whether forwards are recorded and replayed on a device that can (the default there). Without
   /// an observer only.
   void set_recording(bool on) { recording_ = on; }
+  /// Records one forward anew whose recording is outdated (Recording::outdated), on an idle device.
+  /// False if there is none.
+  absl::StatusOr<bool> RefreshRecordings() const;
   /// The next forward of any kind is new again.
   void ForgetRecordings() { recorded_.Clear(); }
   /// Kinds of forwards that would be replayed now. Any thread may ask.
-  std::vector<std::string> recorded() const { return recorded_.Recorded(); }
-  /// Forwards of these kinds are booked as replays; see RecordedForwards.
-  void AssumeRecorded(std::vector<std::string> kinds) { recorded_.Assume(std::move(kinds)); }
-  /// Forwards that were issued and recorded so far, where they are recorded at all.
+  std::vector<RecordedForwards::Kind> recorded() const { return recorded_.Recorded(); }
+  /// On a device of shapes: forwards of these kinds are recorded already; see RecordedForwards.
+  absl::Status AssumeRecorded(const std::vector<RecordedForwards::Kind>& kinds) {
+    return recorded_.Assume(*device_, kinds);
+  }
+  /// Forwards that were recorded so far.
   const Preparation& prepared() const { return recorded_.prepared(); }
 
   Device& device() const { return *device_; }
@@ -135,6 +140,13 @@ class Transformer {
   absl::StatusOr<StreamPair> Evaluate(const StreamInputs* video, const StreamInputs* audio,
                                       const BatchPerturbations& perturbations,
                                       const StageObserver& observer) const;
+  /// The same as recordings want it.
+  auto EvaluateUnobserved() const {
+    return [this](const StreamInputs* video, const StreamInputs* audio,
+                  const BatchPerturbations& perturbations) {
+      return Evaluate(video, audio, perturbations, nullptr);
+    };
+  }
   absl::Status RunBlocks(StreamRun* video, StreamRun* audio,
                          const BatchPerturbations& perturbations,
                          const StageObserver& observer) const;

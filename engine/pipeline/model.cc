@@ -137,6 +137,12 @@ absl::Status Model::CheckGrid() const {
 
 text::PromptCache::Stats Model::prompt_cache_stats() const { return parts_->prompt_cache->stats(); }
 
+absl::StatusOr<bool> Model::Improve() const {
+  LTX_ASSIGN_OR_RETURN(const bool improved, device_->Improve());
+  if (improved) return true;
+  return parts_->transformer->RefreshRecordings();
+}
+
 FusedCache* Model::fused_cache() const { return parts_->fused.get(); }
 
 int64_t Model::sample_rate() const { return parts_->vocoder->sample_rate(); }

@@ -83,6 +83,11 @@ class Model {
   /// COMPONENT_MISSING) saying why not.
   absl::Status CheckEnhancement() const;
 
+  /// Spends time that nobody waits for: one step of Device::Improve, or, when that has nothing
+  /// left, of bringing recorded forwards up to date. False if there is nothing to do. On an idle
+  /// device.
+  absl::StatusOr<bool> Improve() const;
+
   /// What the cache of prompts has done and holds. Any thread.
   text::PromptCache::Stats prompt_cache_stats() const;
 

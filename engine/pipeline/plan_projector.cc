@@ -62,8 +62,8 @@ absl::StatusOr<PlanProjection> PlanProjector::Project(const GenerationRequest& r
     longest.auto_duration.reset();
   }
   MemoryLedger& ledger = device_.ledger();
-  // As if the prompt had never been seen, and the cache were about to keep it; and as if the
-  // forwards were new, in the memory that recordings have so far.
+  // As if the prompt had never been seen, and the cache were about to keep it; beside the
+  // recordings that there are.
   shapes_->parts().prompt_cache->Clear();
   dit::Transformer& transformer = *shapes_->parts().transformer;
   transformer.ForgetRecordings();
@@ -72,8 +72,7 @@ absl::StatusOr<PlanProjection> PlanProjector::Project(const GenerationRequest& r
                                .Read()
                                .by_owner[static_cast<int>(MemoryOwner::kRecordings)]
                                .live_bytes);
-  // Their time, however, is paid again only for what is not there.
-  transformer.AssumeRecorded(modelled_->parts().transformer->recorded());
+  LTX_RETURN_IF_ERROR(transformer.AssumeRecorded(modelled_->parts().transformer->recorded()));
   device_.ForgetPrepared();
   const MemoryLedger::Snapshot resident = ledger.Read();
   const auto noise = std::make_shared<CountedNoise>();
@@ -82,6 +81,7 @@ absl::StatusOr<PlanProjection> PlanProjector::Project(const GenerationRequest& r
   LTX_ASSIGN_OR_RETURN(const std::unique_ptr<GenerationJob> job,
                        GenerationJob::Create(shapes_.get(), longest, options));
   PlanProjection projection;
+  bool forwards = false;
   while (!job->done()) {
     device_.ResetWork();
     ledger.ResetPeaks();
@@ -93,6 +93,9 @@ absl::StatusOr<PlanProjection> PlanProjector::Project(const GenerationRequest& r
     unit.drawn = noise->drawn() - drawn;
     unit.first_of_phase = report.unit.index == 1;
     unit.preparation = report.preparation;
+    if (forwards) unit.preparation.attentions = 0;
+    forwards =
+        forwards || report.unit.phase == Phase::kStage1 || report.unit.phase == Phase::kStage2;
     projection.units.push_back(unit);
     const PhaseMemory memory = Beyond(resident, ledger.Read(), report.unit.phase);
     // A phase may come twice: an adapter goes in before each stage.
@@ -108,6 +111,7 @@ absl::StatusOr<PlanProjection> PlanProjector::Project(const GenerationRequest& r
     projection.peak_bytes = std::max(projection.peak_bytes, memory.peak_bytes);
   }
   projection.parameters = job->parameters();
+  projection.new_attentions = device_.new_attentions();
   return projection;
 }
 

@@ -27,7 +27,9 @@ struct UnitProjection {
   int64_t drawn = 0;
   /// The first unit of its stage, which also prepares it.
   bool first_of_phase = false;
-  /// What the unit would have to prepare, with what there is on the real device now.
+  /// What the unit would have to prepare, or wait for, with what there is on the real device now
+  /// and `new_attentions` of the plan being made from its start on: they are there for what comes
+  /// after the first forward.
   Preparation preparation;
 };
 
@@ -47,6 +49,8 @@ struct PlanProjection {
   std::vector<PhaseMemory> phases;
   /// The largest of the phases.
   int64_t peak_bytes = 0;
+  /// What Device::PrepareAhead may be told when the job starts.
+  std::vector<AttentionSize> new_attentions;
 };
 
 /// Projects requests before they are admitted: runs them, unit by unit, on a copy of the model that

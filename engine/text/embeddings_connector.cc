@@ -75,10 +75,8 @@ absl::StatusOr<RopeTable> EmbeddingsConnector::Rope(int64_t length) {
     // Start and end of an interval; only the start is read.
     positions.insert(positions.end(), 2, static_cast<float>(p));
   }
-  LTX_ASSIGN_OR_RETURN(RopeTable table,
+  LTX_ASSIGN_OR_RETURN(const RopeTable table,
                        dit::BuildRopeTable(*device_, spec, positions, /*batch=*/1, length, dtype_));
-  LTX_ASSIGN_OR_RETURN(table.cos, CopyForOwner(*device_, table.cos, MemoryOwner::kCache));
-  LTX_ASSIGN_OR_RETURN(table.sin, CopyForOwner(*device_, table.sin, MemoryOwner::kCache));
   ropes_.emplace(length, table);
   return table;
 }

@@ -17,7 +17,7 @@ absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Create(const CudaDeviceO
   LTX_ASSIGN_OR_RETURN(std::unique_ptr<CudaContext> context,
                        CudaContext::Create(options.ordinal, options.memory));
   auto device = absl::WrapUnique(new CudaDevice(std::move(context)));
-  LTX_ASSIGN_OR_RETURN(device->cudnn_attention_, CudnnAttention::Create());
+  LTX_ASSIGN_OR_RETURN(device->cudnn_attention_, CudnnAttention::Create(options.ordinal));
   device->op_scratch_ = std::make_unique<CudaOpScratch>(
       device->context_.get(), device->linear_plans_.get(), device->batched_products_.get(),
       device->cudnn_attention_.get());
@@ -57,11 +57,7 @@ MemoryLedger& CudaDevice::ledger() { return context_->ledger(); }
 
 const OpScratch& CudaDevice::op_scratch() const { return *op_scratch_; }
 
-Preparation CudaDevice::prepared() const {
-  Preparation prepared = linear_plans_->prepared();
-  prepared += cudnn_attention_->prepared();
-  return prepared;
-}
+Preparation CudaDevice::prepared() const { return cudnn_attention_->prepared(); }
 
 int64_t CudaDevice::SystemAvailableBytes() const {
   size_t free = 0;

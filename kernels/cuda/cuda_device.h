@@ -63,6 +63,7 @@ class CudaDevice final : public Device {
   absl::Status Replay(const Recording& recording) override;
 
   // cuda_device_linear.cc
+  absl::StatusOr<bool> Improve() override;
   bool keeps_linear_operands() const override { return true; }
   absl::StatusOr<LinearWeight> PrepareLinear(const Tensor& weight, const Tensor& bias,
                                              MemoryOwner owner) override;
@@ -98,6 +99,7 @@ class CudaDevice final : public Device {
                                    const GroupNormOptions& options) override;
 
   // cuda_device_attention.cc
+  void PrepareAhead(absl::Span<const AttentionSize> sizes) override;
   absl::StatusOr<Tensor> NormRope(const Tensor& x, const NormRopeOptions& options) override;
   absl::Status NormRopeInPlace(absl::Span<const NormRopePart> parts) override;
   absl::StatusOr<Tensor> Rope(const Tensor& x, int64_t heads, const RopeTable& rope) override;

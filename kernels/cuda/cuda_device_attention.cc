@@ -158,6 +158,7 @@ AttentionTask TaskFor(const AttentionSize& size) {
   task.v_stride = size.v.pitch != 0 ? size.v.pitch : size.kv_heads * size.value_dim;
   task.out_stride = size.heads * size.value_dim;
   task.bf16 = size.dtype == DType::kBF16;
+  task.scale = size.scale;
   task.causal = size.causal;
   task.window = size.window;
   if (size.key_mask) task.key_mask = &kMask;
@@ -183,9 +184,18 @@ FirstUse CudaOpScratch::FirstUseOf(const AttentionSize& size) const {
   const AttentionTask task = TaskFor(size);
   if (!CudnnAttention::Takes(task) || cudnn_attention_->HasPlanFor(task)) return {};
   FirstUse first_use;
-  first_use.key = absl::HashOf(CudnnAttention::ExtentsOf(task));
+  first_use.key = absl::HashOf(CudnnAttention::KeyOf(task));
   first_use.preparation.attentions = 1;
   return first_use;
+}
+
+void CudaDevice::PrepareAhead(absl::Span<const AttentionSize> sizes) {
+  std::vector<AttentionTask> tasks;
+  for (const AttentionSize& size : sizes) {
+    const AttentionTask task = TaskFor(size);
+    if (!IsEmpty(size) && CudnnAttention::Takes(task)) tasks.push_back(task);
+  }
+  cudnn_attention_->MakeAhead(tasks);
 }
 
 absl::Status CudaDevice::HeadGate(Tensor* x, const Columns& logits) {

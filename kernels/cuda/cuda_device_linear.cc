@@ -3,7 +3,6 @@
 #include <optional>
 #include <utility>
 
-#include "absl/hash/hash.h"
 #include "kernels/cuda/cuda_device.h"
 #include "kernels/cuda/cuda_error.h"
 #include "kernels/cuda/elementwise.h"
@@ -113,9 +112,15 @@ absl::StatusOr<Tensor> CudaDevice::Linear(const Tensor& x, const LinearWeight& w
   return Launched("Linear", y);
 }
 
-CudaOpScratch::Product CudaOpScratch::ProductFor(const LinearSize& size) const {
-  Product product;
-  LinearProblem& problem = product.problem;
+absl::StatusOr<bool> CudaDevice::Improve() {
+  LTX_RETURN_IF_ERROR(context_->MakeCurrent());
+  return linear_plans_->TryOthers();
+}
+
+ScratchBlocks CudaOpScratch::Linear(const LinearSize& size) const {
+  if (size.rows == 0 || size.out == 0 || size.in == 0) return 0;
+  if (!context_->MakeCurrent().ok()) return 0;
+  LinearProblem problem;
   problem.rows = size.rows;
   problem.in = size.in;
   problem.out = size.out;
@@ -123,36 +128,15 @@ CudaOpScratch::Product CudaOpScratch::ProductFor(const LinearSize& size) const {
   problem.result_dtype = size.dtype;
   if (const auto epilogue = EpilogueFor(size.dtype, size.bias, size.activation)) {
     problem.epilogue = *epilogue;
-    product.needs = linear_plans_->NeedsOf(problem);
-    if (product.needs.workspace_bytes.has_value() || problem.epilogue == Epilogue::kNone) {
-      return product;
-    }
+    const std::optional<int64_t> workspace = linear_plans_->WorkspaceBytesOf(problem);
+    if (workspace.has_value() || problem.epilogue == Epilogue::kNone) return workspace.value_or(0);
   }
   problem.epilogue = Epilogue::kNone;
   problem.result_dtype = DType::kF32;
-  if (size.dtype != DType::kF32) product.sums_bytes = size.rows * size.out * SizeOf(DType::kF32);
-  product.needs = linear_plans_->NeedsOf(problem);
-  return product;
-}
-
-ScratchBlocks CudaOpScratch::Linear(const LinearSize& size) const {
-  if (size.rows == 0 || size.out == 0 || size.in == 0) return 0;
-  if (!context_->MakeCurrent().ok()) return 0;
-  const Product product = ProductFor(size);
-  return {product.sums_bytes, size.chosen ? 0 : product.needs.trial_bytes,
-          product.needs.workspace_bytes.value_or(0)};
-}
-
-FirstUse CudaOpScratch::FirstUseOf(const LinearSize& size) const {
-  if (size.rows == 0 || size.out == 0 || size.in == 0) return {};
-  if (!context_->MakeCurrent().ok()) return {};
-  const Product product = ProductFor(size);
-  if (product.needs.trial_bytes == 0) return {};
-  FirstUse first_use;
-  first_use.key = absl::HashOf(product.problem);
-  first_use.preparation.products = 1;
-  first_use.preparation.product_work = product.problem.work();
-  return first_use;
+  // Of sums in f32 that a kernel rounds afterwards.
+  const int64_t sums_bytes =
+      size.dtype == DType::kF32 ? 0 : size.rows * size.out * SizeOf(DType::kF32);
+  return {sums_bytes, linear_plans_->WorkspaceBytesOf(problem).value_or(0)};
 }
 
 }  // namespace ltx::cuda

@@ -1,6 +1,8 @@
 #include "kernels/allocation.h"
 #include "kernels/cuda/cuda_device.h"
 #include "kernels/cuda/cuda_error.h"
+#include "kernels/cuda/cudnn_attention.h"
+#include "kernels/cuda/linear_plans.h"
 #include "kernels/cuda/staged_uploads.h"
 #include "kernels/status_macros.h"
 
@@ -52,7 +54,14 @@ absl::Status CudaDevice::Concurrently(absl::FunctionRef<absl::Status()> first,
 
 absl::StatusOr<std::unique_ptr<Recording>> CudaDevice::Record(
     absl::FunctionRef<absl::Status()> work) {
-  return recorder_.Record(work);
+  linear_plans_->StartNoting();
+  cudnn_attention_->StartNoting();
+  absl::StatusOr<std::unique_ptr<GraphRecording>> recording = recorder_.Record(work);
+  std::vector<std::shared_ptr<const ProductChoice>> choices = linear_plans_->StopNoting();
+  std::vector<std::shared_ptr<const void>> code = cudnn_attention_->StopNoting();
+  LTX_RETURN_IF_ERROR(recording.status());
+  (*recording)->Keep(std::move(choices), std::move(code));
+  return *std::move(recording);
 }
 
 absl::Status CudaDevice::Replay(const Recording& recording) {

@@ -41,6 +41,14 @@ std::shared_ptr<fe::graph::Tensor_attributes> AddOperand(fe::graph::Graph& graph
                           .set_stride({rows * stride, width, stride, 1}));
 }
 
+absl::StatusOr<cudnnHandle_t> MakeHandle() {
+  cudnnHandle_t handle = nullptr;
+  if (const cudnnStatus_t status = cudnnCreate(&handle); status != CUDNN_STATUS_SUCCESS) {
+    return CudnnError("cudnnCreate", cudnnGetErrorString(status));
+  }
+  return handle;
+}
+
 }  // namespace
 
 struct CudnnAttention::Plan {
@@ -48,16 +56,21 @@ struct CudnnAttention::Plan {
   int64_t workspace_bytes = 0;
 };
 
-absl::StatusOr<std::unique_ptr<CudnnAttention>> CudnnAttention::Create() {
-  cudnnHandle_t handle = nullptr;
-  if (const cudnnStatus_t status = cudnnCreate(&handle); status != CUDNN_STATUS_SUCCESS) {
-    return CudnnError("cudnnCreate", cudnnGetErrorString(status));
-  }
-  return absl::WrapUnique(new CudnnAttention(handle));
+absl::StatusOr<std::unique_ptr<CudnnAttention>> CudnnAttention::Create(int ordinal) {
+  LTX_ASSIGN_OR_RETURN(cudnnHandle_t handle, MakeHandle());
+  return absl::WrapUnique(new CudnnAttention(ordinal, handle));
 }
 
-CudnnAttention::CudnnAttention(cudnnHandle_t handle) : handle_(handle) {}
-CudnnAttention::~CudnnAttention() { cudnnDestroy(handle_); }
+CudnnAttention::~CudnnAttention() {
+  std::thread maker;
+  {
+    absl::MutexLock lock(&mutex_);
+    stop_ = true;
+    maker = std::move(maker_);
+  }
+  if (maker.joinable()) maker.join();
+  cudnnDestroy(handle_);
+}
 
 bool CudnnAttention::Takes(const AttentionTask& task) {
   constexpr int64_t kPack = 8;  // bf16 elements of 16 bytes
@@ -73,24 +86,14 @@ bool CudnnAttention::Takes(const AttentionTask& task) {
 CudnnAttention::Key CudnnAttention::KeyOf(const AttentionTask& task) {
   int32_t scale_bits;
   std::memcpy(&scale_bits, &task.scale, sizeof(scale_bits));
-  return {ExtentsOf(task),
-          {task.q_stride, task.k_stride, task.v_stride, task.out_stride, scale_bits}};
-}
-
-CudnnAttention::Extents CudnnAttention::ExtentsOf(const AttentionTask& task) {
-  return {task.batch, task.heads, task.kv_heads, task.queries,
-          task.keys,  task.width, task.causal,   task.window};
-}
-
-void CudnnAttention::Count(const Extents& extents, int plans) {
-  absl::MutexLock lock(&mutex_);
-  if ((extents_[extents] += plans) == 0) extents_.erase(extents);
-  prepared_.attentions += std::max(plans, 0);
+  return {task.batch,    task.heads,      task.kv_heads, task.queries,  task.keys,
+          task.width,    task.causal,     task.window,   task.q_stride, task.k_stride,
+          task.v_stride, task.out_stride, scale_bits};
 }
 
 bool CudnnAttention::HasPlanFor(const AttentionTask& task) const {
   absl::MutexLock lock(&mutex_);
-  return extents_.contains(ExtentsOf(task));
+  return places_.contains(KeyOf(task));
 }
 
 Preparation CudnnAttention::prepared() const {
@@ -98,9 +101,9 @@ Preparation CudnnAttention::prepared() const {
   return prepared_;
 }
 
-absl::StatusOr<std::unique_ptr<CudnnAttention::Plan>> CudnnAttention::MakePlan(
-    const AttentionTask& task) const {
-  auto plan = std::make_unique<Plan>();
+absl::StatusOr<std::shared_ptr<const CudnnAttention::Plan>> CudnnAttention::MakePlan(
+    cudnnHandle_t handle, const AttentionTask& task) {
+  auto plan = std::make_shared<Plan>();
   fe::graph::Graph& graph = plan->graph;
   graph.set_io_data_type(fe::DataType_t::BFLOAT16)
       .set_intermediate_data_type(fe::DataType_t::FLOAT)
@@ -122,7 +125,7 @@ absl::StatusOr<std::unique_ptr<CudnnAttention::Plan>> CudnnAttention::MakePlan(
       .set_uid(kOut)
       .set_dim({task.batch, task.heads, task.queries, task.width})
       .set_stride({task.queries * task.out_stride, task.width, task.out_stride, 1});
-  if (fe::error_t error = graph.build(handle_, {fe::HeurMode_t::A}); error.is_bad()) {
+  if (fe::error_t error = graph.build(handle, {fe::HeurMode_t::A}); error.is_bad()) {
     return CudnnError(
         absl::StrCat("has no plan for attention of [", task.batch, ", ", task.heads, " of ",
                      task.kv_heads, ", ", task.queries, " x ", task.keys, ", ", task.width, "]"),
@@ -131,28 +134,88 @@ absl::StatusOr<std::unique_ptr<CudnnAttention::Plan>> CudnnAttention::MakePlan(
   if (fe::error_t error = graph.get_workspace_size(plan->workspace_bytes); error.is_bad()) {
     return CudnnError("workspace size", error.get_message());
   }
+  int64_t most = most_workspace_bytes();
+  while (plan->workspace_bytes > most &&
+         !most_workspace_bytes_.compare_exchange_weak(most, plan->workspace_bytes)) {
+  }
   return plan;
 }
 
-absl::StatusOr<const CudnnAttention::Plan*> CudnnAttention::FindPlan(const AttentionTask& task) {
-  const Key key = KeyOf(task);
-  if (const auto place = places_.find(key); place != places_.end()) {
-    plans_.splice(plans_.begin(), plans_, place->second);
-    return plans_.front().second.get();
-  }
-  LTX_ASSIGN_OR_RETURN(std::unique_ptr<Plan> plan, MakePlan(task));
-  if (plan->workspace_bytes > most_workspace_bytes()) {
-    most_workspace_bytes_.store(plan->workspace_bytes, std::memory_order_relaxed);
-  }
+std::shared_ptr<const CudnnAttention::Plan> CudnnAttention::Use(const Key& key) {
+  const auto place = places_.find(key);
+  if (place == places_.end()) return nullptr;
+  plans_.splice(plans_.begin(), plans_, place->second);
+  return plans_.front().second;
+}
+
+void CudnnAttention::Add(const Key& key, std::shared_ptr<const Plan> plan) {
   if (plans_.size() >= kMostPlans) {
     places_.erase(plans_.back().first);
-    Count(plans_.back().first.first, -1);
     plans_.pop_back();
   }
   plans_.emplace_front(key, std::move(plan));
   places_[key] = plans_.begin();
-  Count(key.first, 1);
-  return plans_.front().second.get();
+}
+
+absl::StatusOr<std::shared_ptr<const CudnnAttention::Plan>> CudnnAttention::FindPlan(
+    const AttentionTask& task) {
+  const Key key = KeyOf(task);
+  {
+    absl::MutexLock lock(&mutex_);
+    if (std::shared_ptr<const Plan> plan = Use(key)) return plan;
+    const auto elsewhere = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return making_ != key; };
+    mutex_.Await(absl::Condition(&elsewhere));
+    prepared_.attentions += 1;
+    if (std::shared_ptr<const Plan> plan = Use(key)) return plan;
+    const auto same = [&key](const AttentionTask& other) { return KeyOf(other) == key; };
+    ahead_.erase(std::remove_if(ahead_.begin(), ahead_.end(), same), ahead_.end());
+  }
+  LTX_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, MakePlan(handle_, task));
+  absl::MutexLock lock(&mutex_);
+  // Asked for once more meanwhile, the thread may have it.
+  if (std::shared_ptr<const Plan> other = Use(key)) return other;
+  Add(key, plan);
+  return plan;
+}
+
+void CudnnAttention::MakeAhead(absl::Span<const AttentionTask> tasks) {
+  absl::MutexLock lock(&mutex_);
+  ahead_.insert(ahead_.end(), tasks.begin(), tasks.end());
+  if (!ahead_.empty() && !maker_.joinable()) {
+    maker_ = std::thread([this] { MakeWhatIsAsked(); });
+  }
+}
+
+void CudnnAttention::MakeWhatIsAsked() {
+  // Handles are not for two threads at once. Without one of its own the thread makes nothing, and
+  // Run everything.
+  absl::StatusOr<cudnnHandle_t> handle = absl::InternalError("no device");
+  if (cudaSetDevice(ordinal_) == cudaSuccess) handle = MakeHandle();
+  absl::MutexLock lock(&mutex_);
+  while (true) {
+    const auto due = [&]()
+                         ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stop_ || !ahead_.empty(); };
+    mutex_.Await(absl::Condition(&due));
+    if (stop_) break;
+    const AttentionTask task = ahead_.front();
+    ahead_.pop_front();
+    const Key key = KeyOf(task);
+    if (!handle.ok() || places_.contains(key)) continue;
+    making_ = key;
+    mutex_.Unlock();
+    absl::StatusOr<std::shared_ptr<const Plan>> plan = MakePlan(*handle, task);
+    mutex_.Lock();
+    making_.reset();
+    if (plan.ok() && !places_.contains(key)) Add(key, *std::move(plan));
+  }
+  if (handle.ok()) cudnnDestroy(*handle);
+}
+
+std::vector<std::shared_ptr<const void>> CudnnAttention::StopNoting() {
+  noting_ = false;
+  std::vector<std::shared_ptr<const void>> noted(noted_.begin(), noted_.end());
+  noted_.clear();
+  return noted;
 }
 
 absl::Status CudnnAttention::Run(CudaContext& context, const AttentionTask& task) {
@@ -160,7 +223,8 @@ absl::Status CudnnAttention::Run(CudaContext& context, const AttentionTask& task
       status != CUDNN_STATUS_SUCCESS) {
     return CudnnError("cudnnSetStream", cudnnGetErrorString(status));
   }
-  LTX_ASSIGN_OR_RETURN(const Plan* plan, FindPlan(task));
+  LTX_ASSIGN_OR_RETURN(const std::shared_ptr<const Plan> plan, FindPlan(task));
+  if (noting_) noted_.insert(plan);
   LTX_ASSIGN_OR_RETURN(const Tensor workspace, context.Workspace(plan->workspace_bytes));
   std::unordered_map<int64_t, void*> operands = {{kQ, const_cast<void*>(task.q)},
                                                  {kK, const_cast<void*>(task.k)},

@@ -4,8 +4,10 @@
 #include <array>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/cuda/cast.h"
 #include "kernels/cuda/compare.h"
 #include "kernels/cuda/cuda_error.h"
+#include "kernels/cuda/philox_normals.h"
 #include "kernels/status_macros.h"
 
 namespace ltx::cuda {
@@ -21,9 +23,11 @@ constexpr int kCandidates = 8;
 constexpr int kTimedRuns = 2;
 constexpr int kTurns = 2;
 /// Multiply-adds below which the heuristic's first proposal is taken unseen. Some ten microseconds
-/// of arithmetic: what is smaller (sound, short prompts) is bound by reading its weights, while
-/// trying eight algorithms costs 10 to 20 ms, most of it for loading their code.
+/// of arithmetic: what is smaller (sound, short prompts) is bound by reading its weights.
 constexpr double kWorthTuning = 4e9;
+/// Different values among the operands of trials, which repeat: enough that every row of a product
+/// has its own (a row has up to 16384), and that the clock falls as it does with real ones.
+constexpr int64_t kNoiseValues = int64_t{1} << 20;
 /// Shapes kept. A server sees some dozens; a stream of ever new lengths must not grow without end.
 constexpr size_t kMaxPlans = 2048;
 
@@ -45,11 +49,6 @@ cublasLtEpilogue_t EpilogueOf(LinearProblem::Epilogue epilogue) {
 
 int64_t ResultBytes(const LinearProblem& problem) {
   return problem.rows * problem.out * SizeOf(problem.result_dtype);
-}
-
-/// Whether the first use of a problem compares algorithms.
-bool IsTuned(const LinearProblem& problem, size_t candidates) {
-  return candidates > 1 && problem.work() >= kWorthTuning;
 }
 
 bool HasBias(LinearProblem::Epilogue epilogue) {
@@ -108,17 +107,55 @@ class Stopwatch {
   std::array<cudaEvent_t, 2> events_{};
 };
 
+/// `count` values that look like a model's, normals over and over again.
+absl::StatusOr<Tensor> Noise(CudaContext* context, int64_t count, DType dtype) {
+  LTX_ASSIGN_OR_RETURN(Tensor noise, context->Workspace(count * SizeOf(dtype)));
+  const int64_t distinct = std::min(count, kNoiseValues);
+  LTX_ASSIGN_OR_RETURN(const Tensor normals,
+                       context->Allocate({distinct}, DType::kF32, MemoryOwner::kWorkspace));
+  PhiloxTask draw;
+  draw.out = normals.raw();
+  draw.count = distinct;
+  draw.multiprocessors = context->properties().multiProcessorCount;
+  draw.threads_per_multiprocessor = context->properties().maxThreadsPerMultiProcessor;
+  LTX_RETURN_IF_CUDA_ERROR(LaunchPhiloxNormals(draw, context->stream()));
+  LaunchCast(normals.raw(), DType::kF32, noise.raw(), dtype, distinct, context->stream());
+  auto* const bytes = noise.data<uint8_t>();
+  const int64_t total = count * SizeOf(dtype);
+  for (int64_t done = distinct * SizeOf(dtype); done < total; done *= 2) {
+    LTX_RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(bytes + done, bytes,
+                                             static_cast<size_t>(std::min(done, total - done)),
+                                             cudaMemcpyDeviceToDevice, context->stream()));
+  }
+  return noise;
+}
+
 }  // namespace
 
 /// One problem as cuBLASLt wants it: the row-major y = x W^T is the column-major y^T = W x^T.
-class LinearPlans::Plan {
+class LinearPlans::Plan : public ProductChoice {
  public:
+  explicit Plan(const LinearProblem& problem) : problem(problem) {}
+
+  const LinearProblem problem;
   Descriptor<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy> product;
   Layout weight;
   Layout x;
   Layout y;
-  /// Best first.
+  /// What Run takes first; the others are yet to be tried.
   std::vector<cublasLtMatmulHeuristicResult_t> candidates;
+
+  bool has_others() const { return candidates.size() > 1; }
+  std::optional<int64_t> workspace_bytes() const {
+    if (candidates.empty()) return std::nullopt;
+    return static_cast<int64_t>(candidates.front().workspaceSize);
+  }
+  absl::Status SetBias(const void* bias) const {
+    if (!HasBias(problem.epilogue)) return absl::OkStatus();
+    return CublasStatus(cublasLtMatmulDescSetAttribute(
+                            product.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof(bias)),
+                        "cublasLtMatmulDescSetAttribute");
+  }
 };
 
 LinearPlans::LinearPlans(CudaContext* context) : context_(context) {}
@@ -126,7 +163,7 @@ LinearPlans::~LinearPlans() = default;
 
 absl::StatusOr<std::unique_ptr<LinearPlans::Plan>> LinearPlans::MakePlan(
     const LinearProblem& problem, const void* bias) const {
-  auto plan = std::make_unique<Plan>();
+  auto plan = std::make_unique<Plan>(problem);
   LTX_RETURN_IF_CUBLAS_ERROR(
       cublasLtMatmulDescCreate(plan->product.put(), CUBLAS_COMPUTE_32F, CUDA_R_32F));
   const auto set = [&](cublasLtMatmulDescAttributes_t attribute, const auto& value) {
@@ -137,7 +174,7 @@ absl::StatusOr<std::unique_ptr<LinearPlans::Plan>> LinearPlans::MakePlan(
   LTX_RETURN_IF_ERROR(set(CUBLASLT_MATMUL_DESC_TRANSA, CUBLAS_OP_T));
   LTX_RETURN_IF_ERROR(set(CUBLASLT_MATMUL_DESC_EPILOGUE, EpilogueOf(problem.epilogue)));
   if (HasBias(problem.epilogue)) {
-    LTX_RETURN_IF_ERROR(set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias));
+    LTX_RETURN_IF_ERROR(plan->SetBias(bias));
     LTX_RETURN_IF_ERROR(set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, DataType(problem.dtype)));
   }
   const auto rows = static_cast<uint64_t>(problem.rows);
@@ -168,6 +205,7 @@ absl::StatusOr<std::unique_ptr<LinearPlans::Plan>> LinearPlans::MakePlan(
   if (status != CUBLAS_STATUS_NOT_SUPPORTED) {
     LTX_RETURN_IF_ERROR(CublasStatus(status, "cublasLtMatmulAlgoGetHeuristic"));
   }
+  if (plan->has_others() && problem.work() < kWorthTuning) plan->candidates.resize(1);
   return plan;
 }
 
@@ -185,27 +223,32 @@ absl::Status LinearPlans::RunCandidate(const Plan& plan, size_t candidate,
   return absl::OkStatus();
 }
 
-absl::Status LinearPlans::Tune(const LinearProblem& problem, const Operands& operands, Plan* plan) {
-  const int64_t bytes = ResultBytes(problem);
-  const absl::StatusOr<Tensor> scratch = context_->Workspace(bytes);
-  // Without memory for a second result the first proposal stands.
-  if (!scratch.ok()) return absl::OkStatus();
+absl::Status LinearPlans::Tune(Plan* plan) {
+  const LinearProblem& problem = plan->problem;
+  const int64_t result_bytes = ResultBytes(problem);
+  LTX_ASSIGN_OR_RETURN(const Tensor expected, context_->Workspace(result_bytes));
+  LTX_ASSIGN_OR_RETURN(const Tensor result, context_->Workspace(result_bytes));
+  LTX_ASSIGN_OR_RETURN(const Tensor x, Noise(context_, problem.rows * problem.in, problem.dtype));
+  LTX_ASSIGN_OR_RETURN(const Tensor weight,
+                       Noise(context_, problem.out * problem.in, problem.dtype));
+  LTX_ASSIGN_OR_RETURN(const Tensor bias, Noise(context_, problem.out, problem.dtype));
   LTX_ASSIGN_OR_RETURN(const Tensor flag,
                        context_->Allocate({kCandidates}, DType::kI32, MemoryOwner::kWorkspace));
   LTX_RETURN_IF_CUDA_ERROR(
       cudaMemsetAsync(flag.raw(), 0, static_cast<size_t>(flag.num_bytes()), context_->stream()));
+  LTX_RETURN_IF_ERROR(plan->SetBias(bias.raw()));
   Stopwatch watch;
   LTX_RETURN_IF_ERROR(watch.Create());
-  LTX_RETURN_IF_ERROR(RunCandidate(*plan, 0, operands));
+  LTX_RETURN_IF_ERROR(RunCandidate(*plan, 0, {x.raw(), weight.raw(), expected.raw()}));
 
-  const Operands trial{operands.x, operands.weight, scratch->raw()};
+  const Operands trial{x.raw(), weight.raw(), result.raw()};
   std::vector<float> times(plan->candidates.size(), 0.0f);
   for (size_t i = 0; i < plan->candidates.size(); ++i) {
     // Poisoned, so that an algorithm that does nothing does not pass for the last one.
     LTX_RETURN_IF_CUDA_ERROR(
-        cudaMemsetAsync(scratch->raw(), 0xff, static_cast<size_t>(bytes), context_->stream()));
+        cudaMemsetAsync(result.raw(), 0xff, static_cast<size_t>(result_bytes), context_->stream()));
     LTX_RETURN_IF_ERROR(RunCandidate(*plan, i, trial));
-    LaunchFindDifference(operands.y, scratch->raw(), bytes, flag.data<int32_t>() + i,
+    LaunchFindDifference(expected.raw(), result.raw(), result_bytes, flag.data<int32_t>() + i,
                          context_->stream());
   }
   for (int turn = 0; turn < kTurns; ++turn) {
@@ -227,84 +270,77 @@ absl::Status LinearPlans::Tune(const LinearProblem& problem, const Operands& ope
     if (differs[i] == 0 && times[i] < times[best]) best = i;
   }
   std::swap(plan->candidates[0], plan->candidates[best]);
-  plan->candidates.resize(1);
+  plan->changed = best != 0;
   return absl::OkStatus();
 }
 
-LinearPlans::Needs LinearPlans::NeedsOf(LinearProblem problem) {
+absl::StatusOr<bool> LinearPlans::TryOthers() {
+  if (untried_.empty()) return false;
+  const std::shared_ptr<Plan> plan = std::move(untried_.front());
+  untried_.pop_front();
+  const absl::Status status = Tune(plan.get());
+  plan->candidates.resize(1);
+  if (!absl::IsResourceExhausted(status)) LTX_RETURN_IF_ERROR(status);
+  Remember(*plan);
+  return true;
+}
+
+std::vector<std::shared_ptr<const ProductChoice>> LinearPlans::StopNoting() {
+  noting_ = false;
+  std::vector<std::shared_ptr<const ProductChoice>> noted(noted_.begin(), noted_.end());
+  noted_.clear();
+  return noted;
+}
+
+std::optional<int64_t> LinearPlans::WorkspaceBytesOf(LinearProblem problem) {
   problem.x_alignment = kBestAlignment;
   {
     absl::MutexLock lock(&mutex_);
-    const auto found = needs_.find(problem);
-    if (found != needs_.end()) return found->second;
+    const auto found = workspaces_.find(problem);
+    if (found != workspaces_.end()) return found->second;
   }
   // Aligned like a tensor; nothing is read from there.
   // NOLINTNEXTLINE(performance-no-int-to-ptr)
   const void* const bias = reinterpret_cast<const void*>(uintptr_t{512});
   const absl::StatusOr<std::unique_ptr<Plan>> plan = MakePlan(problem, bias);
-  Needs needs;
-  if (plan.ok() && !(*plan)->candidates.empty()) {
-    needs.workspace_bytes = 0;
-    if (IsTuned(problem, (*plan)->candidates.size())) {
-      needs.trial_bytes = ResultBytes(problem) + kCandidates * SizeOf(DType::kI32);
-    }
-    for (const cublasLtMatmulHeuristicResult_t& candidate : (*plan)->candidates) {
-      needs.workspace_bytes =
-          std::max(*needs.workspace_bytes, static_cast<int64_t>(candidate.workspaceSize));
-      if (needs.trial_bytes == 0) break;
-    }
-  }
+  std::optional<int64_t> bytes;
+  if (plan.ok()) bytes = (*plan)->workspace_bytes();
   absl::MutexLock lock(&mutex_);
-  if (needs_.size() >= kMaxPlans && !needs_.contains(problem)) needs_.clear();
+  if (workspaces_.size() >= kMaxPlans && !workspaces_.contains(problem)) workspaces_.clear();
   // What Run has found meanwhile is better.
-  return needs_.try_emplace(problem, needs).first->second;
+  return workspaces_.try_emplace(problem, bytes).first->second;
 }
 
-Preparation LinearPlans::prepared() const {
-  absl::MutexLock lock(&mutex_);
-  return prepared_;
-}
-
-void LinearPlans::Remember(LinearProblem problem, const Plan& plan, bool chosen) {
+void LinearPlans::Remember(const Plan& plan) {
+  LinearProblem problem = plan.problem;
   problem.x_alignment = kBestAlignment;
   absl::MutexLock lock(&mutex_);
-  if (needs_.size() >= kMaxPlans) needs_.clear();
-  Needs& needs = needs_[problem];
-  needs = {};
-  if (!plan.candidates.empty()) {
-    needs.workspace_bytes = static_cast<int64_t>(plan.candidates.front().workspaceSize);
-  }
-  if (!chosen) return;
-  prepared_.products += 1;
-  prepared_.product_work += problem.work();
+  if (workspaces_.size() >= kMaxPlans) workspaces_.clear();
+  workspaces_[problem] = plan.workspace_bytes();
 }
 
 absl::Status LinearPlans::Run(const LinearProblem& problem, const void* x, const void* weight,
                               const void* bias, void* y) {
-  const Operands operands{x, weight, y};
   auto found = plans_.find(problem);
   if (found == plans_.end()) {
-    LTX_ASSIGN_OR_RETURN(std::unique_ptr<Plan> plan, MakePlan(problem, bias));
-    cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
-    LTX_RETURN_IF_CUDA_ERROR(cudaStreamIsCapturing(context_->stream(), &capture));
-    const bool chooses =
-        IsTuned(problem, plan->candidates.size()) && capture == cudaStreamCaptureStatusNone;
-    if (chooses) LTX_RETURN_IF_ERROR(Tune(problem, operands, plan.get()));
-    Remember(problem, *plan, chooses);
-    if (plans_.size() >= kMaxPlans) plans_.clear();
+    LTX_ASSIGN_OR_RETURN(std::shared_ptr<Plan> plan, MakePlan(problem, bias));
+    Remember(*plan);
+    if (plans_.size() >= kMaxPlans) {
+      plans_.clear();
+      untried_.clear();
+    }
+    if (plan->has_others()) untried_.push_back(plan);
     found = plans_.emplace(problem, std::move(plan)).first;
   }
-  const Plan& plan = *found->second;
-  if (plan.candidates.empty()) {
+  const std::shared_ptr<Plan>& plan = found->second;
+  if (plan->candidates.empty()) {
     return absl::UnimplementedError(absl::StrCat("cuBLASLt has no algorithm for [", problem.rows,
                                                  ", ", problem.in, "] x [", problem.out, ", ",
                                                  problem.in, "]^T of ", DTypeName(problem.dtype)));
   }
-  if (HasBias(problem.epilogue)) {
-    LTX_RETURN_IF_CUBLAS_ERROR(cublasLtMatmulDescSetAttribute(
-        plan.product.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof(bias)));
-  }
-  return RunCandidate(plan, 0, operands);
+  if (noting_ && plan->has_others()) noted_.insert(plan);
+  LTX_RETURN_IF_ERROR(plan->SetBias(bias));
+  return RunCandidate(*plan, 0, {x, weight, y});
 }
 
 }  // namespace ltx::cuda

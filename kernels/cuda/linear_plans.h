@@ -3,7 +3,9 @@
 
 #include <cublasLt.h>
 
+#include <atomic>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -11,12 +13,12 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "kernels/cuda/context.h"
 #include "kernels/dtype.h"
-#include "kernels/preparation.h"
 
 namespace ltx::cuda {
 
@@ -56,10 +58,15 @@ struct LinearProblem {
   }
 };
 
-/// Matrix products by cuBLASLt, with the algorithm for each problem chosen at its first use and
-/// kept: of what the library's heuristic proposes, the fastest one that yields the same bits as its
-/// first proposal on the operands at hand. So the choice may differ between two processes, results
-/// do not.
+/// Which algorithm a product has, for those who keep work that was issued with it.
+struct ProductChoice {
+  /// A better one has been found since the first use.
+  std::atomic<bool> changed{false};
+};
+
+/// Matrix products by cuBLASLt. A problem runs with the first proposal of the library's heuristic
+/// until TryOthers has found a faster algorithm that yields the same bits. So the choice may differ
+/// between two processes, results do not.
 class LinearPlans {
  public:
   /// `context` must outlive this.
@@ -71,18 +78,19 @@ class LinearPlans {
   absl::Status Run(const LinearProblem& problem, const void* x, const void* weight,
                    const void* bias, void* y);
 
-  struct Needs {
-    /// Scratch of the algorithm; before one is chosen, the most of those proposed. Nothing if Run
-    /// would answer UNIMPLEMENTED.
-    std::optional<int64_t> workspace_bytes;
-    /// What trying several algorithms takes besides; 0: nothing is left to choose.
-    int64_t trial_bytes = 0;
-  };
-  /// What Run would need for the problem now, however x is aligned. Any thread may ask, beside Run.
-  Needs NeedsOf(LinearProblem problem);
+  /// Times the other proposals for one problem that has run, on operands of its own, and waits:
+  /// milliseconds to a few tenths of a second. False if there is nothing left to try. Without
+  /// memory for the operands the first proposal stands.
+  absl::StatusOr<bool> TryOthers();
 
-  /// The choices made so far. Any thread may ask.
-  Preparation prepared() const;
+  /// From now on Run notes what it runs with and might yet be changed.
+  void StartNoting() { noting_ = true; }
+  /// Ends that; the notes.
+  std::vector<std::shared_ptr<const ProductChoice>> StopNoting();
+
+  /// Scratch of Run for the problem now, however x is aligned; none if it would answer
+  /// UNIMPLEMENTED. Any thread may ask, beside Run.
+  std::optional<int64_t> WorkspaceBytesOf(LinearProblem problem);
 
  private:
   struct Operands {
@@ -94,18 +102,21 @@ class LinearPlans {
 
   absl::StatusOr<std::unique_ptr<Plan>> MakePlan(const LinearProblem& problem,
                                                  const void* bias) const;
-  /// Times the candidates of `plan` and keeps the best.
-  absl::Status Tune(const LinearProblem& problem, const Operands& operands, Plan* plan);
-  /// Notes what NeedsOf is to say of a problem that has a plan, and whether that took trials.
-  void Remember(LinearProblem problem, const Plan& plan, bool chosen);
+  /// Puts the fastest candidate of those that agree with the first one in front.
+  absl::Status Tune(Plan* plan);
+  /// Notes what WorkspaceBytesOf is to say of a problem that has a plan.
+  void Remember(const Plan& plan);
   absl::Status RunCandidate(const Plan& plan, size_t candidate, const Operands& operands);
 
   CudaContext* const context_;
-  absl::flat_hash_map<LinearProblem, std::unique_ptr<Plan>> plans_;
+  absl::flat_hash_map<LinearProblem, std::shared_ptr<Plan>> plans_;
+  /// Those with other proposals, the first used first.
+  std::deque<std::shared_ptr<Plan>> untried_;
+  bool noting_ = false;
+  absl::flat_hash_set<std::shared_ptr<const ProductChoice>> noted_;
   mutable absl::Mutex mutex_;
-  /// Answers of NeedsOf.
-  absl::flat_hash_map<LinearProblem, Needs> needs_ ABSL_GUARDED_BY(mutex_);
-  Preparation prepared_ ABSL_GUARDED_BY(mutex_);
+  /// Answers of WorkspaceBytesOf.
+  absl::flat_hash_map<LinearProblem, std::optional<int64_t>> workspaces_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace ltx::cuda

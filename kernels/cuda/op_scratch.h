@@ -25,7 +25,6 @@ class CudaOpScratch final : public OpScratch {
         batched_products_(batched_products),
         cudnn_attention_(cudnn_attention) {}
 
-  /// Until a product has run for the first time, with what it takes to choose its algorithm.
   ScratchBlocks Linear(const LinearSize& size) const override;
   ScratchBlocks Conv(const ConvSize& size) const override;
   std::optional<ScratchBlocks> NormConv(const NormConvSize& size) const override;
@@ -34,20 +33,9 @@ class CudaOpScratch final : public OpScratch {
   ScratchBlocks Attention(const AttentionSize& size) const override;
   ScratchBlocks GroupNorm(const GroupNormSize& size) const override;
 
-  FirstUse FirstUseOf(const LinearSize& size) const override;
-  /// A plan of these extents counts, whatever its pitches and scale.
   FirstUse FirstUseOf(const AttentionSize& size) const override;
 
  private:
-  /// The product that Linear runs for a size with rows, and what it needs now.
-  struct Product {
-    LinearProblem problem;
-    LinearPlans::Needs needs;
-    /// Of sums in f32 that a kernel rounds afterwards; 0: cuBLASLt writes the result itself.
-    int64_t sums_bytes = 0;
-  };
-  Product ProductFor(const LinearSize& size) const;
-
   CudaContext* const context_;
   LinearPlans* const linear_plans_;
   BatchedProducts* const batched_products_;

@@ -1,5 +1,6 @@
 #include "kernels/cuda/recording.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -11,6 +12,11 @@ namespace ltx::cuda {
 GraphRecording::~GraphRecording() {
   cudaStreamSynchronize(context_->stream());
   cudaGraphExecDestroy(graph_);
+}
+
+bool GraphRecording::outdated() const {
+  return std::any_of(choices_.begin(), choices_.end(),
+                     [](const auto& choice) { return choice->changed.load(); });
 }
 
 /// The context's memory, its segments told to the ledger.
@@ -69,7 +75,7 @@ std::vector<int64_t> Recorder::segments() const {
   return pool == nullptr ? std::vector<int64_t>() : pool->segments();
 }
 
-absl::StatusOr<std::unique_ptr<Recording>> Recorder::Record(
+absl::StatusOr<std::unique_ptr<GraphRecording>> Recorder::Record(
     absl::FunctionRef<absl::Status()> work) {
   LTX_RETURN_IF_ERROR(context_->MakeCurrent());
   std::shared_ptr<MemoryPool> pool = Pool();

@@ -14,12 +14,13 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "kernels/cuda/context.h"
+#include "kernels/cuda/linear_plans.h"
 #include "kernels/cuda/memory_pool.h"
 #include "kernels/device.h"
 
 namespace ltx::cuda {
 
-/// A CUDA graph of captured work, and the pool that its memory lies in.
+/// A CUDA graph of captured work, the pool that its memory lies in, and what was chosen for it.
 class GraphRecording final : public Recording {
  public:
   GraphRecording(CudaContext* context, cudaGraphExec_t graph, std::shared_ptr<MemoryPool> pool)
@@ -30,11 +31,20 @@ class GraphRecording final : public Recording {
   GraphRecording& operator=(const GraphRecording&) = delete;
 
   cudaGraphExec_t graph() const { return graph_; }
+  /// Choices that may yet change, and what holds code that the graph runs.
+  void Keep(std::vector<std::shared_ptr<const ProductChoice>> choices,
+            std::vector<std::shared_ptr<const void>> code) {
+    choices_ = std::move(choices);
+    code_ = std::move(code);
+  }
+  bool outdated() const override;
 
  private:
   CudaContext* const context_;
   const cudaGraphExec_t graph_;
   const std::shared_ptr<MemoryPool> pool_;
+  std::vector<std::shared_ptr<const ProductChoice>> choices_;
+  std::vector<std::shared_ptr<const void>> code_;
 };
 
 /// Captures what operations issue to a context. All recordings share one pool, since only one runs
@@ -46,7 +56,7 @@ class Recorder {
   explicit Recorder(CudaContext* context);
   ~Recorder();
 
-  absl::StatusOr<std::unique_ptr<Recording>> Record(absl::FunctionRef<absl::Status()> work);
+  absl::StatusOr<std::unique_ptr<GraphRecording>> Record(absl::FunctionRef<absl::Status()> work);
   /// Bytes of each segment of the pool. Any thread may ask, beside Record.
   std::vector<int64_t> segments() const;
 

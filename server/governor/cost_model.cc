@@ -143,11 +143,6 @@ Novelty CostModel::NoveltyOf(const CostUnit& unit, const std::set<CostTerms>& me
   return {unit.kind, unit.preparation, met.count(ComputationOf(unit)) == 0, met.empty()};
 }
 
-double CostModel::FirstUseOf(const Novelty& novelty, std::optional<double> steady) const {
-  if (!novelty.any() || !steady.has_value()) return 0;
-  return first_use_.Predict(novelty, *steady);
-}
-
 CostModel::Total CostModel::PredictAll(const std::vector<CostUnit>& units) const {
   Total total;
   std::array<std::set<CostTerms>, kCostKindCount> met;
@@ -156,8 +151,10 @@ CostModel::Total CostModel::PredictAll(const std::vector<CostUnit>& units) const
     std::set<CostTerms>& met_of_kind = met[static_cast<int>(unit.kind)];
     const std::optional<double> seconds = Predict(unit);
     total.known = total.known && seconds.has_value();
-    const Total::Unit predicted = {seconds.value_or(0),
-                                   FirstUseOf(NoveltyOf(unit, met_of_kind), seconds)};
+    Total::Unit predicted = {seconds.value_or(0)};
+    if (seconds.has_value()) {
+      predicted.first_use_seconds = first_use_.Predict(NoveltyOf(unit, met_of_kind));
+    }
     total.seconds += predicted.seconds;
     total.first_use_seconds += predicted.first_use_seconds;
     total.units.push_back(predicted);
@@ -199,7 +196,7 @@ void CostModel::Settle(Kind* kind, const CostTerms& computation, const CostTerms
     const double then = Evaluate(*kind, unit.terms);
     const double steady = now > 0 ? seconds * then / now : seconds;
     // With its sign: where nothing is paid at first use, what the machine adds must cancel out.
-    first_use_.Observe(unit.novelty, steady, unit.seconds - steady);
+    first_use_.Observe(unit.novelty, unit.seconds - steady);
   }
   kind->pending.erase(found);
 }

@@ -25,8 +25,8 @@ namespace ltx::server {
 /// quite linear (larger tensors leave the caches); where they contradict each other, never down. A
 /// shape that has been measured often is projected by its own median.
 ///
-/// Units with something new about them (algorithms are chosen, graphs recorded, memory is touched)
-/// take longer and do not enter the fit; what they took beyond the next unit of the same
+/// Units with something new about them (plans are made, graphs recorded, memory is touched) take
+/// longer and do not enter the fit; what they took beyond the next unit of the same
 /// computation goes to a FirstUseModel.
 ///
 /// Plain arithmetic, no clock. Not thread-safe.
@@ -94,7 +94,6 @@ class CostModel {
 
   /// `met`: computations of the kind before this unit.
   static Novelty NoveltyOf(const CostUnit& unit, const std::set<CostTerms>& met);
-  double FirstUseOf(const Novelty& novelty, std::optional<double> steady) const;
   /// Tells what units of a computation took beyond one of `terms` with nothing new.
   void Settle(Kind* kind, const CostTerms& computation, const CostTerms& terms, double seconds);
   void Fit(Kind* kind);

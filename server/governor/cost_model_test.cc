@@ -172,19 +172,17 @@ TEST(CostModelTest, FirstUseIsKeptApart) {
   EXPECT_NEAR(FirstUse(model, Forward(3000)), 3.0, 1e-6);
 }
 
-/// A forward that has to choose algorithms for `products` products and to make `attentions` plans.
-CostUnit New(CostUnit unit, int64_t products, int64_t attentions) {
-  unit.preparation.products = products;
-  unit.preparation.product_work = 1e9 * unit[CostTerm::kProducts];
+/// A forward that has to make `attentions` plans, and is recorded.
+CostUnit New(CostUnit unit, int64_t attentions) {
   unit.preparation.attentions = attentions;
+  unit.preparation.recorded = 1;
   return unit;
 }
 
-/// What that takes: 10 ms a product, 40 trials at the speed of the forward, 36 ms a plan.
+/// What that takes: 36 ms a plan, 30 ms for recording.
 double PreparationSeconds(const CostUnit& unit) {
-  return 0.01 * static_cast<double>(unit.preparation.products) +
-         40e-12 * unit.preparation.product_work +
-         0.036 * static_cast<double>(unit.preparation.attentions);
+  return 0.036 * static_cast<double>(unit.preparation.attentions) +
+         0.03 * static_cast<double>(unit.preparation.recorded);
 }
 
 void LearnNew(CostModel* model, const CostUnit& unit) {
@@ -197,14 +195,14 @@ void LearnNew(CostModel* model, const CostUnit& unit) {
 TEST(CostModelTest, ANewSizeIsProjectedByWhatItPrepares) {
   CostModel model;
   // The very first forward of a process has more that is new.
-  model.Observe(New(Forward(300), 9, 6), 7.0);
+  model.Observe(New(Forward(300), 6), 7.0);
   Learn(&model, Forward(300), Seconds(Forward(300)));
-  LearnNew(&model, New(Forward(400), 8, 6));
-  LearnNew(&model, New(Forward(800), 6, 4));
-  LearnNew(&model, New(Forward(2000), 6, 4));
-  LearnNew(&model, New(Forward(4000), 3, 5));
-  // The sound of this one is as long as that of one before: fewer plans, fewer products.
-  const CostUnit fresh = New(Forward(3000), 5, 3);
+  LearnNew(&model, New(Forward(400), 6));
+  LearnNew(&model, New(Forward(800), 4));
+  LearnNew(&model, New(Forward(2000), 4));
+  LearnNew(&model, New(Forward(4000), 5));
+  // The sound of this one is as long as that of one before: fewer plans.
+  const CostUnit fresh = New(Forward(3000), 3);
   EXPECT_NEAR(FirstUse(model, fresh), PreparationSeconds(fresh), 0.02 * PreparationSeconds(fresh));
   EXPECT_NEAR(*model.Predict(fresh), Seconds(fresh), 0.02 * Seconds(fresh));
   // A size that has been made costs nothing but its work, and nothing of the rest is in that.
@@ -216,27 +214,18 @@ TEST(CostModelTest, ANewSizeIsProjectedByWhatItPrepares) {
   EXPECT_NEAR(FirstUse(model, dropped), 4 * 0.036, 0.005);
 }
 
-TEST(CostModelTest, UnitsThatRecordOrAreIssuedAreNoMeasurementOfTheOthers) {
+TEST(CostModelTest, UnitsThatRecordAreNoMeasurementOfTheOthers) {
   CostModel model;
-  CostUnit issued = Forward(500);
-  issued.preparation.issued = 1;
   CostUnit recorded = Forward(500);
   recorded.preparation.recorded = 1;
   Learn(&model, Forward(400), 0.02);
   Learn(&model, Forward(500), 0.03);
   for (int i = 0; i < 5; ++i) {
-    model.Observe(issued, 0.07);
     model.Observe(recorded, 0.075);
     model.Observe(Forward(500), 0.03);
   }
   EXPECT_NEAR(*model.Predict(Forward(500)), 0.03, 1e-9);
-  EXPECT_NEAR(FirstUse(model, issued), 0.04, 1e-6);
   EXPECT_NEAR(FirstUse(model, recorded), 0.045, 1e-3);
-  // The host takes as long to issue a longer forward, which the device is then no faster with.
-  Learn(&model, Forward(4000), 0.5);
-  issued = Forward(4000);
-  issued.preparation.issued = 1;
-  EXPECT_NEAR(FirstUse(model, issued), 0, 1e-6);
 }
 
 TEST(CostModelTest, WhatTheFitMissesIsNoFirstUse) {

@@ -25,23 +25,18 @@ struct Novelty {
 };
 
 /// Seconds that a unit takes beyond its like because something about it is new, learned from units
-/// measured. They are a sum: so much for each product whose algorithm is chosen and for each
-/// multiply-add of the trials, for each plan of attention, for each recording, and for a new
+/// measured. They are a sum: so much for each plan of attention, for each recording, and for a new
 /// computation of the kind; in the first unit of a kind, what starting took besides. One price of a
 /// thing holds for all kinds, so that a size of clip that was never made is projected by what it
 /// will prepare. Prices are fitted to the least sum of absolute misses, none negative.
 ///
-/// A forward that is issued instead of replayed is bound by the host, if that takes longer than the
-/// device: max(issue, steady) - steady.
-///
 /// Plain arithmetic, no clock. Not thread-safe.
 class FirstUseModel {
  public:
-  /// `steady`: what the unit takes when nothing is new.
-  double Predict(const Novelty& novelty, double steady) const;
-  /// A unit with something new took `extra` seconds beyond `steady`; less than nothing where the
+  double Predict(const Novelty& novelty) const;
+  /// A unit with something new took `extra` seconds beyond one without; less than nothing where the
   /// machine's noise is larger than what was new.
-  void Observe(const Novelty& novelty, double steady, double extra);
+  void Observe(const Novelty& novelty, double extra);
 
   /// What was observed, as lists of numbers, for the next process.
   std::vector<std::vector<double>> ToNumbers() const;
@@ -52,27 +47,23 @@ class FirstUseModel {
  private:
   struct Sample {
     Novelty novelty;
-    double steady = 0;
     double extra = 0;
   };
-  /// products, their work, attentions, recorded, and a new computation of each kind.
-  static constexpr int kPriceCount = 4 + kCostKindCount;
+  /// attentions, recorded, and a new computation of each kind.
+  static constexpr int kPriceCount = 2 + kCostKindCount;
   static std::vector<double> TermsOf(const Novelty& novelty);
 
   void Add(const Sample& sample);
   void Fit();
-  double IssueSeconds(const Novelty& novelty, double steady) const;
-  double PreparationSeconds(const Novelty& novelty, double steady) const;
+  double PreparationSeconds(const Novelty& novelty) const;
 
-  /// Units that prepared something for good, by kind, that only recorded or issued, and first ones
-  /// of a kind: apart, so that what happens often does not drive out what happens rarely.
+  /// Units that prepared something for good, by kind, that only recorded, and first ones of a kind:
+  /// apart, so that what happens often does not drive out what happens rarely.
   std::array<std::deque<Sample>, kCostKindCount> prepared_;
   std::deque<Sample> recorded_;
   std::array<std::deque<Sample>, kCostKindCount> first_;
 
   std::vector<double> prices_ = std::vector<double>(kPriceCount);
-  /// Seconds in which the host issues a forward; 0: not known.
-  double issue_seconds_ = 0;
   std::array<double, kCostKindCount> start_seconds_{};
 };
 

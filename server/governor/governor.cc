@@ -83,6 +83,7 @@ absl::StatusOr<GovernorPlan> Governor::Project(const pipeline::GenerationRequest
   plan.request = request;
   plan.parameters = projection.parameters;
   plan.memory = projection.phases;
+  plan.new_attentions = projection.new_attentions;
   plan.demand.geometry = {request.width, request.height, request.num_frames};
   plan.demand.resident_bytes = ResidentBytes();
   plan.demand.peak_bytes = projection.peak_bytes;

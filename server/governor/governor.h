@@ -35,6 +35,8 @@ struct GovernorPlan {
   std::vector<PlannedUnit> units;
   /// Memory by phase beyond what is resident, by owner.
   std::vector<pipeline::PhaseMemory> memory;
+  /// What the device may prepare ahead.
+  std::vector<AttentionSize> new_attentions;
 };
 
 /// Knows what requests cost on this model and device, and decides who may. Thread-safe.

@@ -212,18 +212,24 @@ Scheduler::EntryPtr Scheduler::Pick(Slot* slot) {
   return slot->running;
 }
 
-void Scheduler::Loop(Slot* slot) {
+Scheduler::EntryPtr Scheduler::Next(Slot* slot) {
+  bool has_idle_work = hooks_.idle != nullptr;
   while (true) {
-    EntryPtr entry;
     {
       absl::MutexLock lock(&mutex_);
-      const auto wake = [this, slot]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-        return stop_ || HasWork(*slot);
+      const auto wake = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+        return stop_ || HasWork(*slot) || (has_idle_work && !draining_);
       };
       mutex_.Await(absl::Condition(&wake));
-      if (stop_) return;
-      entry = Pick(slot);
+      if (stop_) return nullptr;
+      if (HasWork(*slot)) return Pick(slot);
     }
+    has_idle_work = hooks_.idle();
+  }
+}
+
+void Scheduler::Loop(Slot* slot) {
+  while (const EntryPtr entry = Next(slot)) {
     const std::optional<absl::Status> end = RunUnits(slot, entry.get());
     if (!end.has_value()) {
       entry->task->OnSuspend();

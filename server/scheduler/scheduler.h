@@ -32,8 +32,8 @@ struct QueueOutlook {
   double seconds_ahead = 0;
 };
 
-/// What others decide for the scheduler; each may be empty. Called under the scheduler's lock:
-/// quick, and without calling it back.
+/// What others decide for the scheduler; each may be empty. Called under the scheduler's lock, but
+/// for `idle`: quick, and without calling it back.
 struct SchedulerHooks {
   /// Whether the job may be queued; anything but OK refuses it with that status. `outlook` sorts
   /// the whole queue when it is called.
@@ -41,6 +41,10 @@ struct SchedulerHooks {
       admit;
   /// Whether `running` may keep what it holds on the device while `next` runs there. Empty: always.
   std::function<bool(const JobSpec& running, const JobSpec& next)> may_suspend;
+  /// Called on the device's thread, without the lock, while the device has no job: one step of
+  /// whatever there is to do then, for which the next job waits if it comes meanwhile. False if
+  /// there is nothing more to do until another job has run.
+  std::function<bool()> idle;
 };
 
 struct SchedulerOptions {
@@ -123,6 +127,8 @@ class Scheduler {
   };
 
   void Loop(Slot* slot);
+  /// Waits for a job, with what there is to do meanwhile; null: the scheduler stops.
+  EntryPtr Next(Slot* slot);
   bool HasWork(const Slot& slot) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   /// Whether it is the turn of a batch job though interactive ones wait.
   bool BatchIsDue(const Slot& slot) const;

@@ -44,6 +44,63 @@ TEST_F(SchedulerTest, TellsOneJobsLifeInOrder) {
   EXPECT_THAT(snapshot.running_ids, IsEmpty());
 }
 
+TEST_F(SchedulerTest, AnIdleDeviceHasWorkOfItsOwnUntilThatIsDone) {
+  absl::Mutex mutex;
+  int steps = 0;
+  int left = 3;
+  SchedulerHooks hooks;
+  hooks.idle = [&] {
+    absl::MutexLock lock(&mutex);
+    ++steps;
+    return --left > 0;
+  };
+  const auto wait_for = [&](int count) {
+    absl::MutexLock lock(&mutex);
+    const auto there = [&] { return steps >= count; };
+    mutex.Await(absl::Condition(&there));
+    EXPECT_EQ(steps, count);
+    left = 2;
+  };
+  Make(Capacity(100), hooks);
+  wait_for(3);
+  // Again after a job, not while there are jobs.
+  HoldDevice();
+  MustSubmit(Spec("next"), Units(2));
+  {
+    absl::MutexLock lock(&mutex);
+    EXPECT_EQ(steps, 3);
+  }
+  Release();
+  journal_.WaitFor("next ends OK");
+  wait_for(5);
+  WaitIdle();
+  scheduler_.reset();
+  EXPECT_EQ(steps, 5);
+}
+
+TEST_F(SchedulerTest, AJobWaitsForOneStepOfIdleWorkAtMost) {
+  absl::Notification begun;
+  absl::Notification go_on;
+  SchedulerHooks hooks;
+  int steps = 0;
+  hooks.idle = [&] {
+    journal_.Write("idle");
+    if (steps == 0) begun.Notify();
+    go_on.WaitForNotification();
+    return ++steps < 3;
+  };
+  Make(Capacity(100), hooks);
+  begun.WaitForNotification();
+  MustSubmit(Spec("a"), Units(1));
+  go_on.Notify();
+  journal_.WaitFor("a ends OK");
+  const std::vector<std::string> lines = journal_.Lines();
+  const auto start = std::find(lines.begin(), lines.end(), "a starts");
+  EXPECT_EQ(std::count(lines.begin(), start, "idle"), 1);
+  // The hook needs what stands here.
+  scheduler_.reset();
+}
+
 /// Looks at the scheduler, and asks it for another job, as soon as it hears of the end.
 class EagerListener final : public JobListener {
  public:

@@ -4,6 +4,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "tests/cuda/conformance.h"
 
 namespace ltx::cuda {
@@ -108,6 +110,52 @@ TEST_F(Attentions, ColumnsOfAFusedProduct) {
             });
     }
   }
+}
+
+TEST_F(Attentions, PlansMadeAheadAreThoseOfTheOperation) {
+  AttentionSize size;
+  size.heads = size.kv_heads = 4;
+  size.queries = 333;
+  size.keys = 211;
+  size.head_dim = size.value_dim = 128;
+  size.dtype = DType::kBF16;
+  size.scale = 0.1f;
+  AttentionOptions options;
+  options.heads = options.kv_heads = size.heads;
+  options.scale = size.scale;
+  const Operand q = Normal({1, size.queries, 512}, size.dtype);
+  const Operand k = Normal({1, size.keys, 512}, size.dtype);
+  std::vector<std::vector<uint8_t>> results;
+  for (const bool ahead : {false, true}) {
+    auto device = CudaDevice::Create({});
+    ASSERT_TRUE(device.ok()) << device.status();
+    const OpScratch& scratch = (*device)->op_scratch();
+    EXPECT_EQ(scratch.FirstUseOf(size).preparation.attentions, 1);
+    if (ahead) {
+      (*device)->PrepareAhead({size});
+      // A kernel that has to be compiled takes seconds.
+      for (int i = 0; i < 3000 && scratch.FirstUseOf(size).preparation.any(); ++i) {
+        absl::SleepFor(absl::Milliseconds(10));
+      }
+      EXPECT_FALSE(scratch.FirstUseOf(size).preparation.any());
+    }
+    const auto operands = Upload(**device, {q, k});
+    ASSERT_TRUE(operands.ok());
+    const auto y = (*device)->Attention((*operands)[0], (*operands)[1], (*operands)[1], options);
+    ASSERT_TRUE(y.ok()) << y.status();
+    EXPECT_EQ((*device)->prepared().attentions, ahead ? 0 : 1);
+    results.emplace_back(y->num_bytes());
+    ASSERT_TRUE((*device)->Download(*y, absl::MakeSpan(results.back())).ok());
+    // One that comes before its plan waits for it, or makes it.
+    size.queries += 1;
+    (*device)->PrepareAhead({size, size});
+    const auto longer = Upload(**device, {Normal({1, size.queries, 512}, size.dtype)});
+    ASSERT_TRUE(longer.ok());
+    EXPECT_TRUE((*device)->Attention((*longer)[0], (*operands)[1], (*operands)[1], options).ok());
+    EXPECT_FALSE(scratch.FirstUseOf(size).preparation.any());
+    size.queries -= 1;
+  }
+  EXPECT_TRUE(results[0] == results[1]);
 }
 
 TEST_F(Attentions, NormsAndRotations) {

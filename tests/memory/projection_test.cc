@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -15,6 +16,7 @@
 #include "engine/pipeline/plan_projector.h"
 #include "kernels/preparation.h"
 #include "kernels/shape_device.h"
+#include "kernels/status_macros.h"
 #include "tests/lora_model/lora_model.h"
 #include "tests/memory/tiny_model.h"
 
@@ -144,11 +146,39 @@ TEST_P(ProjectionTest, AKeptPromptIsProjectedAsANewOne) {
   EXPECT_EQ(after.peak_bytes, before.peak_bytes);
 }
 
-/// Shapes of a device that replays forwards.
+/// Shapes of a device that replays forwards, and may find a better way for them.
 class RecordingShapes final : public ShapeDevice {
  public:
   using ShapeDevice::ShapeDevice;
   bool can_record() const override { return true; }
+  absl::StatusOr<std::unique_ptr<Recording>> Record(
+      absl::FunctionRef<absl::Status()> work) override {
+    auto made = std::make_unique<Made>();
+    made->better_ways = &better_ways_;
+    made->known_ways = better_ways_;
+    LTX_ASSIGN_OR_RETURN(made->recording, ShapeDevice::Record(work));
+    return made;
+  }
+  absl::Status Replay(const Recording& recording) override {
+    return ShapeDevice::Replay(*static_cast<const Made&>(recording).recording);
+  }
+  /// The next step of Improve finds one.
+  void HaveBetterWay() { has_better_way_ = true; }
+  absl::StatusOr<bool> Improve() override {
+    if (!std::exchange(has_better_way_, false)) return false;
+    ++better_ways_;
+    return true;
+  }
+
+ private:
+  struct Made final : Recording {
+    bool outdated() const override { return *better_ways > known_ways; }
+    std::unique_ptr<Recording> recording;
+    const int* better_ways = nullptr;
+    int known_ways = 0;
+  };
+  int better_ways_ = 0;
+  bool has_better_way_ = false;
 };
 
 TEST_P(ProjectionTest, RecordedForwardsKeepTheirMemoryAndAreTheSameWork) {
@@ -184,21 +214,18 @@ TEST_P(ProjectionTest, RecordedForwardsKeepTheirMemoryAndAreTheSameWork) {
       EXPECT_EQ(recording.work().operations, issuing.work().operations);
       EXPECT_EQ(recording.work().bytes, issuing.work().bytes);
     }
-    // The first forward of a stage is issued, the second one recorded.
-    const bool before = unit.phase == pipeline::Phase::kText ||
-                        (unit.phase == pipeline::Phase::kStage1 && unit.index == 1);
-    EXPECT_EQ(recordings() > 0, !before);
+    // The first forward of a stage is recorded.
+    EXPECT_EQ(recordings() > 0, unit.phase != pipeline::Phase::kText);
     const bool forward =
         unit.phase == pipeline::Phase::kStage1 || unit.phase == pipeline::Phase::kStage2;
-    EXPECT_EQ(report.preparation.issued, forward && unit.index == 1 ? 1 : 0);
-    EXPECT_EQ(report.preparation.recorded, forward && unit.index == 2 ? 1 : 0);
+    EXPECT_EQ(report.preparation.recorded, forward && unit.index == 1 ? 1 : 0);
   }
   // A projection that starts from these recordings has none of them to make.
-  const std::vector<std::string> kinds = recording_model->parts().transformer->recorded();
+  const auto kinds = recording_model->parts().transformer->recorded();
   EXPECT_EQ(kinds.size(), 2u);
   RecordingShapes next(&tiny_.device());
   const auto next_model = load(&next);
-  next_model->parts().transformer->AssumeRecorded(kinds);
+  ASSERT_TRUE(next_model->parts().transformer->AssumeRecorded(kinds).ok());
   const auto again = GenerationJob::Create(next_model.get(), request).value();
   while (!again->done()) EXPECT_FALSE(again->Advance().value().preparation.any());
   // Another size has.
@@ -207,8 +234,80 @@ TEST_P(ProjectionTest, RecordedForwardsKeepTheirMemoryAndAreTheSameWork) {
   const auto other = GenerationJob::Create(next_model.get(), wider).value();
   Preparation prepared;
   while (!other->done()) prepared += other->Advance().value().preparation;
-  EXPECT_EQ(prepared.issued, 2);
   EXPECT_EQ(prepared.recorded, 2);
+}
+
+TEST_P(ProjectionTest, BesideRecordings) {
+  pipeline::ModelOptions options;
+  options.compute_dtype = GetParam();
+  RecordingShapes device(&tiny_.device());
+  const auto model = pipeline::Model::Load(&device, tiny_.files(), options).value();
+  const auto projector = PlanProjector::Create(model.get(), tiny_.files()).value();
+  GenerationRequest request = tiny_.Request(Recipe::kDistilled);
+  int64_t recorded = 0;
+  // New, the same again, and others beside what is recorded.
+  for (const Geometry& geometry :
+       {Geometry{128, 128, 17}, Geometry{128, 128, 17}, Geometry{256, 256, 33},
+        Geometry{192, 128, 25}, Geometry{256, 256, 33}, Geometry{128, 128, 17}}) {
+    request.width = geometry.width;
+    request.height = geometry.height;
+    request.num_frames = geometry.num_frames;
+    const PlanProjection projection = projector->Project(request).value();
+    const int64_t resident = device.ledger().Read().total.live_bytes;
+    device.ledger().ResetPeaks();
+    auto job = GenerationJob::Create(model.get(), request).value();
+    for (size_t unit = 0; !job->done(); ++unit) {
+      const Preparation prepared = job->Advance().value().preparation;
+      EXPECT_EQ(projection.units[unit].preparation.recorded, prepared.recorded);
+      recorded += prepared.recorded;
+    }
+    job.reset();
+    ExpectClose(resident + projection.peak_bytes, device.ledger().Read().total.peak_bytes,
+                absl::StrCat(geometry.width, "x", geometry.height, "x", geometry.num_frames));
+    // What recordings hold goes with no request.
+    const MemoryLedger::Snapshot after = device.ledger().Read();
+    for (int owner = 0; owner < kMemoryOwnerCount; ++owner) {
+      if (GoesWithRequest(static_cast<MemoryOwner>(owner))) {
+        EXPECT_EQ(after.by_owner[owner].live_bytes, 0) << owner;
+      }
+    }
+  }
+  EXPECT_EQ(recorded, 6) << "two stages of three sizes";
+}
+
+TEST_P(ProjectionTest, TheLastRecordingsAreKeptAndOutdatedOnesMadeAnew) {
+  pipeline::ModelOptions options;
+  options.compute_dtype = GetParam();
+  RecordingShapes device(&tiny_.device());
+  const auto model = pipeline::Model::Load(&device, tiny_.files(), options).value();
+  const dit::Transformer& transformer = *model->parts().transformer;
+  GenerationRequest request = tiny_.Request(Recipe::kDistilled);
+  // A number for each size, none of which is half of another one: those would share a stage.
+  const auto run = [&](int64_t size) {
+    request.width = 128 + 64 * (size % 3);
+    request.height = 128 + 64 * (size / 3 % 2);
+    request.num_frames = 17 + 8 * (size / 6);
+    Preparation prepared;
+    const auto job = GenerationJob::Create(model.get(), request).value();
+    while (!job->done()) prepared += job->Advance().value().preparation;
+    return prepared.recorded;
+  };
+  for (int64_t size = 0; size < 13; ++size) EXPECT_EQ(run(size), 2);
+  EXPECT_EQ(transformer.recorded().size(), 24u) << "of 26";
+  EXPECT_EQ(run(1), 0);
+  EXPECT_EQ(run(0), 2) << "the one used longest ago";
+  device.HaveBetterWay();
+  ASSERT_TRUE(device.ImproveAll().ok());
+  EXPECT_TRUE(transformer.recorded().empty());
+  EXPECT_EQ(run(0), 2);
+  EXPECT_EQ(run(0), 0);
+  // An idle model does so for all.
+  const int64_t live = device.ledger().Read().total.live_bytes;
+  EXPECT_EQ(transformer.recorded().size(), 2u);
+  while (model->Improve().value()) {
+  }
+  EXPECT_EQ(transformer.recorded().size(), 24u);
+  EXPECT_EQ(device.ledger().Read().total.live_bytes, live);
 }
 
 /// The same with a distilled LoRA.
