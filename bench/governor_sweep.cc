@@ -36,6 +36,7 @@ struct Options {
   std::vector<std::string> clips = {"128x128x17", "128x128x41", "192x128x25", "192x192x17",
                                     "256x128x33", "256x192x25", "192x192x33", "256x192x33",
                                     "192x192x49", "256x256x33", "256x256x41"};
+  int servers = 1;
   int repeat = 5;
   bool verbose = false;
   v1::GenerateVideoRequest request;
@@ -49,45 +50,58 @@ struct Timing {
   double Error() const { return projected / measured - 1; }
 };
 
+/// Runs that are alike: their medians count, since one run alone is as far off as the machine is
+/// unsteady.
+class Timings {
+ public:
+  void Add(const Timing& timing) { runs_.push_back(timing); }
+
+  Timing Medians() const { return {MedianOf(&Timing::projected), MedianOf(&Timing::measured)}; }
+  /// (largest - smallest) / median of the measured seconds.
+  double Spread() const {
+    const auto [least, most] = std::minmax_element(
+        runs_.begin(), runs_.end(),
+        [](const Timing& a, const Timing& b) { return a.measured < b.measured; });
+    return (most->measured - least->measured) / Medians().measured;
+  }
+  /// Of the run that was projected worst.
+  double LargestError() const {
+    double largest = 0;
+    for (const Timing& run : runs_) largest = std::max(largest, std::abs(run.Error()));
+    return largest;
+  }
+
+ private:
+  double MedianOf(double Timing::*part) const {
+    std::vector<double> values;
+    for (const Timing& run : runs_) values.push_back(run.*part);
+    return Median(values);
+  }
+
+  std::vector<Timing> runs_;
+};
+
 /// One size of clip.
 struct Line {
   std::string clip;
   v1::GenerateVideoRequest request;
-  /// Before any clip was made.
+  /// Before the server's first clip; of the last server.
   v1::PlanResponse plan;
+  /// What such plans projected, without what a size pays once.
+  std::vector<double> early;
   /// As the plan at the run's admission said, what a size pays once included, and as the server
-  /// reports it.
-  Timing first;
-  std::vector<Timing> later;
+  /// reports it. First ones: one of each server.
+  Timings first;
+  Timings later;
   /// Of the later runs, by phase.
   std::map<v1::Phase, std::vector<double>> phases;
   /// Of the run whose memory was projected worst.
   int64_t projected_bytes = 0;
   int64_t peak_bytes = 0;
 
-  double Measured() const { return MedianOf(&Timing::measured); }
-  double Projected() const { return MedianOf(&Timing::projected); }
-  double LaterError() const { return Projected() / Measured() - 1; }
-  /// Of the plan that was made before any clip, without what a size pays once.
-  double EarlyError() const {
-    return (plan.projected_seconds() - plan.first_use_seconds()) / Measured() - 1;
-  }
+  double EarlyError() const { return Median(early) / later.Medians().measured - 1; }
   double MemoryError() const {
     return static_cast<double>(projected_bytes) / static_cast<double>(peak_bytes) - 1;
-  }
-  /// Of the later runs, (largest - smallest) / median.
-  double Spread() const {
-    const auto [least, most] = std::minmax_element(
-        later.begin(), later.end(),
-        [](const Timing& a, const Timing& b) { return a.measured < b.measured; });
-    return (most->measured - least->measured) / Measured();
-  }
-
- private:
-  double MedianOf(double Timing::*part) const {
-    std::vector<double> values;
-    for (const Timing& timing : later) values.push_back(timing.*part);
-    return Median(values);
   }
 };
 
@@ -121,9 +135,9 @@ absl::Status Measure(client::VideoClient* client, const std::string& path, bool 
                        client->Generate(line->request, path, options));
   const Timing timing = {plan.projected_seconds(), report.run_seconds()};
   if (first) {
-    line->first = timing;
+    line->first.Add(timing);
   } else {
-    line->later.push_back(timing);
+    line->later.Add(timing);
     for (const v1::PhaseTiming& phase : report.timings()) {
       line->phases[phase.phase()].push_back(phase.seconds());
     }
@@ -157,64 +171,83 @@ void PrintPhases(const Line& line) {
 
 void Print(const std::vector<Line>& lines, const Options& options) {
   std::printf(
-      "| clip | first: projected, measured s | error | later (median of %d): projected, measured s "
-      "| spread | error | by the plan before all clips | projected, measured MB | error |\n"
-      "|---|---|---|---|---|---|---|---|---|\n",
-      options.repeat);
+      "| clip | first (median of %d): projected, measured s | spread | error | later (median of "
+      "%d): "
+      "projected, measured s | spread | error | by the plan before all clips | projected, measured "
+      "MB | error |\n"
+      "|---|---|---|---|---|---|---|---|---|---|\n",
+      options.servers, options.servers * options.repeat);
   double first = 0;
+  double single = 0;
   double later = 0;
   double early = 0;
   double memory = 0;
   for (const Line& line : lines) {
+    const Timing once = line.first.Medians();
+    const Timing again = line.later.Medians();
     std::printf(
-        "| %s | %.3f, %.3f | %+.1f %% | %.3f, %.3f | %.0f %% | %+.1f %% | %+.1f %% | %.3f, %.3f | "
-        "%+.2f %% |\n",
-        line.clip.c_str(), line.first.projected, line.first.measured, 100 * line.first.Error(),
-        line.Projected(), line.Measured(), 100 * line.Spread(), 100 * line.LaterError(),
-        100 * line.EarlyError(), static_cast<double>(line.projected_bytes) * 1e-6,
+        "| %s | %.3f, %.3f | %.0f %% | %+.1f %% | %.3f, %.3f | %.0f %% | %+.1f %% | %+.1f %% | "
+        "%.3f, %.3f | %+.2f %% |\n",
+        line.clip.c_str(), once.projected, once.measured, 100 * line.first.Spread(),
+        100 * once.Error(), again.projected, again.measured, 100 * line.later.Spread(),
+        100 * again.Error(), 100 * line.EarlyError(),
+        static_cast<double>(line.projected_bytes) * 1e-6,
         static_cast<double>(line.peak_bytes) * 1e-6, 100 * line.MemoryError());
-    first = std::max(first, std::abs(line.first.Error()));
-    later = std::max(later, std::abs(line.LaterError()));
+    first = std::max(first, std::abs(once.Error()));
+    single = std::max(single, line.first.LargestError());
+    later = std::max(later, std::abs(again.Error()));
     early = std::max(early, std::abs(line.EarlyError()));
     memory = std::max(memory, std::abs(line.MemoryError()));
   }
   std::printf(
-      "\nlargest error: first %.1f %%, later %.1f %%, by the plan before all clips %.1f %%, memory "
-      "%.2f %%\n",
-      100 * first, 100 * later, 100 * early, 100 * memory);
+      "\nlargest error: first %.1f %% (a single one %.1f %%), later %.1f %%, by the plan before "
+      "all "
+      "clips %.1f %%, memory %.2f %%\n",
+      100 * first, 100 * single, 100 * later, 100 * early, 100 * memory);
   if (!options.verbose) return;
   for (const Line& line : lines) PrintPhases(line);
 }
 
-absl::Status Run(const Options& options) {
+/// All sizes by one server.
+absl::Status Sweep(const Options& options, const std::string& path, std::vector<Line>* lines) {
   std::unique_ptr<ServerProcess> process;
   std::string address = options.server;
   if (!options.start_server.empty()) {
     LTX_ASSIGN_OR_RETURN(process, ServerProcess::Start(options.start_server, kStartTimeout));
     address = process->address();
   }
-  const std::array<double, 3> before = LoadAverage();
   LTX_ASSIGN_OR_RETURN(const auto client, client::VideoClient::Connect(address, kConnectTimeout));
-  LTX_ASSIGN_OR_RETURN(const auto file, TemporaryClip::Create());
   // One plan of each comes first: no measurement but the calibration's is in it. Then the sizes
   // take turns, so that what the machine does meanwhile meets them all alike, and each run has the
   // plan it was admitted by.
+  int take = 0;
+  for (Line& line : *lines) {
+    line.request.set_prompt(TakeOf(options.request.prompt(), take));
+    LTX_ASSIGN_OR_RETURN(line.plan, client->Plan(line.request));
+    line.early.push_back(line.plan.projected_seconds() - line.plan.first_use_seconds());
+  }
+  for (int round = 0; round <= options.repeat; ++round) {
+    for (Line& line : *lines) {
+      line.request.set_prompt(TakeOf(options.request.prompt(), ++take));
+      LTX_RETURN_IF_ERROR(Measure(client.get(), path, round == 0, &line));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Run(const Options& options) {
+  const std::array<double, 3> before = LoadAverage();
+  LTX_ASSIGN_OR_RETURN(const auto file, TemporaryClip::Create());
   std::vector<Line> lines;
   for (const std::string& clip : options.clips) {
     Line line;
     line.clip = clip;
     line.request = options.request;
-    line.request.set_prompt(TakeOf(options.request.prompt(), 0));
     LTX_RETURN_IF_ERROR(SetSize(clip, &line.request));
-    LTX_ASSIGN_OR_RETURN(line.plan, client->Plan(line.request));
     lines.push_back(std::move(line));
   }
-  int take = 0;
-  for (int round = 0; round <= options.repeat; ++round) {
-    for (Line& line : lines) {
-      line.request.set_prompt(TakeOf(options.request.prompt(), ++take));
-      LTX_RETURN_IF_ERROR(Measure(client.get(), file->path(), round == 0, &line));
-    }
+  for (int server = 0; server < options.servers; ++server) {
+    LTX_RETURN_IF_ERROR(Sweep(options, file->path(), &lines));
   }
   Print(lines, options);
   std::printf("load average %.1f before, %.1f after\n", before[0], LoadAverage()[0]);
@@ -231,9 +264,16 @@ int Main(int argc, char** argv) {
       "governor_sweep");
   CLI::Option* server =
       app.add_option("--server", options.server, "HOST:PORT of a server that runs");
-  app.add_option("--start-server", options.start_server,
-                 "Shell command that starts a server; it ends with this program")
-      ->excludes(server);
+  CLI::Option* start =
+      app.add_option("--start-server", options.start_server,
+                     "Shell command that starts a server; it ends when it has made its clips")
+          ->excludes(server);
+  app.add_option("--servers", options.servers,
+                 "Servers to start, one after the other: a clip is the first of its size once in "
+                 "each")
+      ->check(CLI::PositiveNumber)
+      ->needs(start)
+      ->capture_default_str();
   app.add_option("--clips", options.clips, "WxHxFRAMES, in this order")
       ->delimiter(',')
       ->capture_default_str();
